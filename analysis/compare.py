@@ -8,7 +8,7 @@ yes-or-no metrics and preferences McNemar's exact test is added: it takes every 
 differences where models differ by scenario. For studies with identities, whose metrics share a scale, all metrics
 together and the gaps between identities are compared as well. A value that comes with a text is the code of a choice
 (an answer's position), not an amount: a study with such values converts them first (`comparable` in its report's
-module).
+module). So does one with parts that are not averaged with each other: it names them in a column `part`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parley.analysis.stats.results import About, Contrast, Line, needed_words
 from parley.analysis.verdicts import cluster_of, final_verdicts, require
 from parley.base.text import plural
 
-KEPT = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
+KEPT = ("measure", "category", "identity", "part", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of wordings, which identify a unit even if they are not part of its id."""
@@ -93,7 +93,7 @@ def compare(
         )
         for (name, ask, axis, scale), kind in zip(QUESTIONS, kinds, strict=True)
     ]
-    flipped = [[line for line in lines if line.result.df is None] for lines in answers]
+    flipped = [[line for line in lines if line.df is None] for lines in answers]
     noun = next((line.cluster for lines in flipped for line in lines), "")
     sections = [
         Section(
@@ -114,10 +114,10 @@ def compare(
 def _jointly(line: Line) -> Line:
     """The line with the interval that holds for all lines of its question, as its p does; none where it has no ends."""
     if line.simultaneous:
-        return line.with_result(low=line.simultaneous[0], high=line.simultaneous[1])
+        return replace(line, low=line.simultaneous[0], high=line.simultaneous[1])
     if line.tests is None or line.tests == 1:
         return line
-    return line.with_result(low=-math.inf, high=math.inf, note=needed_words(line.tests, line.cluster))
+    return replace(line, low=-math.inf, high=math.inf, note=line.note or needed_words(line.tests, line.cluster))
 
 
 def _answered(names: tuple[str, str], question: Question, lines: list[Line]) -> Section:
@@ -217,14 +217,12 @@ def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame
 
 def _values(both: pd.DataFrame) -> Iterator[Line]:
     read = both[both["difference"].notna()]
-    phases = list(pd.unique(read["phase"])) if "phase" in read else []
-    for phase in phases if len(phases) > 1 else [None]:
-        in_phase = read if phase is None else read[read["phase"] == phase]
-        metrics = list(pd.unique(in_phase["metric"]))
-        for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
-            part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}, {metric}"
-            yield _line(name, _clustered(part))
+    parts = dict(list(read.groupby("part", sort=False))) if "part" in read else {}
+    for part, in_part in (parts if len(parts) > 1 else {"": read}).items():
+        metrics = list(pd.unique(in_part["metric"]))
+        for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_part else []) + metrics:
+            rows = in_part if metric == "all metrics" else in_part[in_part["metric"] == metric]
+            yield _line(f"{part}, {metric}" if part else metric, _clustered(rows))
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[Line]:
@@ -239,7 +237,7 @@ def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     line = _line("prefers the first one", _clustered(scored))
     same = (chosen["choice_first"] == chosen["choice_second"]).mean()
     agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
-    yield line.with_result(note="; ".join(filter(None, (line.note, agreed))))
+    yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
 
 
 def _gaps(both: pd.DataFrame) -> Iterator[Line]:
@@ -272,8 +270,8 @@ def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
     also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
     if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])
-    return Line(
-        result=test,
+    return Line.of(
+        test,
         measure="difference",
         label=what,
         about=About.of(what=what),

@@ -127,7 +127,7 @@ def decided(line: Line, evidence: Evidence) -> Line:
     """The line with its verdict."""
     assert not line.verdict, f"{line.label} is {line.verdict} already"
     verdict, reason = decide(evidence)
-    return replace(line, verdict=verdict, reason=reason)
+    return replace(line, verdict=verdict, note=reason or line.note, missing=line.note)
 
 
 TESTS = frozenset({"p", "verdict", "note", "holds"})
@@ -145,8 +145,17 @@ def undecided_yet(line: Line) -> Line:
     With no effect, "different" at one of six looks at a run was said in 18% of studies.
     """
     also = {name: number for name, number in line.also.items() if not is_test(name)}
-    bare = replace(line, p_adjusted=math.nan, tests=None, simultaneous=None, verdict="", reason="", also=also)
-    return bare.with_result(p=math.nan, statistic=math.nan)
+    return replace(
+        line,
+        p=math.nan,
+        statistic=math.nan,
+        p_adjusted=math.nan,
+        tests=None,
+        simultaneous=None,
+        also=also,
+        verdict="",
+        note=line.missing if line.verdict else line.note,
+    )
 
 
 def but_for(lines: Iterable[Line]) -> str:

@@ -103,6 +103,7 @@ class Estimand:
         words: What it is, for the axis and for sentences.
         ask: The plot's question; "": the question's.
         note: The plot's note; "": the table's.
+        plot: The plot's name; "": the question's and the measure's.
         reference: The value that means "no difference"; None: there is none; NaN: the question's.
         says: Puts an estimate in words, for readers who know no statistics; None: the headline has numbers.
     """
@@ -110,6 +111,7 @@ class Estimand:
     words: str
     ask: str = ""
     note: str = ""
+    plot: str = ""
     reference: float | None = math.nan
     says: Callable[[Line], str] | None = None
 
@@ -220,8 +222,8 @@ def estimates(question: Question, frame: pd.DataFrame) -> list[Line]:
                         "also": {**also, **further.get("also", {})},
                     }
                     lines.append(
-                        Line(
-                            result=result,
+                        Line.of(
+                            result,
                             values=values,
                             about=subject,
                             measure=measure,
@@ -245,6 +247,11 @@ def _with_simultaneous(line: Line) -> Line:
     differences = [value - line.reference for value in line.values.values()]
     interval = simultaneous(line, mean_test(differences, 1 - ALPHA / line.tests))
     return replace(line, simultaneous=interval and (interval[0] + line.reference, interval[1] + line.reference))
+
+
+def of_model(lines: Iterable[Line], model: str) -> list[Line]:
+    """The lines about a model."""
+    return [line for line in lines if line.about.model == model]
 
 
 def heading(about: Mapping[str, str]) -> tuple[str, ...]:

@@ -74,4 +74,4 @@ def proportion(values: pd.Series, clusters: pd.Series, intervals: int = 1) -> Li
         intervals: How many intervals hold together.
     """
     share = cluster_proportion(values.astype(float), clusters, level=1 - ALPHA / intervals)
-    return Line(result=share, values=by_cluster(values, clusters, share.estimate))
+    return Line.of(share, values=by_cluster(values, clusters, share.estimate))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Question, answer, by_cluster, corrected
+from parley.analysis.effects import Question, answer, by_cluster, corrected, of_model
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, as_frame, assemble, section
 from parley.analysis.say import out_of_reach
 from parley.analysis.stats.clustered import cluster_mean
@@ -60,7 +60,7 @@ def identities(
     labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
     rows = pd.DataFrame({"metric": score, "identity": labels, "cluster": clusters, "value": values})
     effect = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
-    (overall,) = corrected([Line(result=effect, measure=effect.measure, also={"statistic": effect.statistic})])
+    (overall,) = corrected([Line.of(effect, also={"statistic": effect.statistic})])
     tests = as_frame([overall])
     lines, gaps = _gaps(rows, ("metric",), "cluster")
     few = () if overall.shown else out_of_reach("cluster", lines)
@@ -97,7 +97,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         last = identified.groupby(["model", "metric"])["round"].transform("max")
         lines, gaps = _gaps(identified[identified["round"] == last], ("model", "metric"), kind)
         models = dict.fromkeys(line.about.model for line in lines)
-        by_model = ([line for line in lines if line.about.model == model] for model in models)
+        by_model = (of_model(lines, model) for model in models)
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
     keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
     return assemble([*sections, _means(frame, keys, kind)], context, "Report")
@@ -157,8 +157,8 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
         }
         named = [about["identity"] or UNNAMED] if "identity" in keys else []
         mean = cluster_mean(rows["value"], rows[kind])
-        line = Line(
-            result=mean,
+        line = Line.of(
+            mean,
             values=by_cluster(rows["value"], rows[kind], mean.estimate),
             cluster=kind,
             measure="mean",

@@ -75,8 +75,8 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") ->
         note = "all scores are the same"
     if note:
         test = replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)
-    return Line(
-        result=replace(test, n=len(ballots)),
+    return Line.of(
+        replace(test, n=len(ballots)),
         reference=CHANCE,
         margin=MARGIN,
         cluster=cluster,

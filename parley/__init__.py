@@ -18,11 +18,12 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.judging.stardtox.detox import detox, detox_async
     from parley.reports.export.write import dataset
     from parley.reports.frame_scores import bbq_scores, squad_scores
-    from parley.reports.making import report
+    from parley.reports.making import compare, report
     from parley.runs import frames
     from parley.runs.job import run, run_async
     from parley.runs.options import Options
     from parley.runs.recording import record, record_async
+    from parley.training.running import train
 else:
     __getattr__, __dir__ = import_on_first_use(
         __name__,
@@ -32,11 +33,12 @@ else:
             "parley.judging.stardtox.detox": ("detox", "detox_async"),
             "parley.reports.export.write": ("dataset",),
             "parley.reports.frame_scores": ("bbq_scores", "squad_scores"),
-            "parley.reports.making": ("report",),
+            "parley.reports.making": ("compare", "report"),
             "parley.runs": ("frames",),
             "parley.runs.job": ("run", "run_async"),
             "parley.runs.options": ("Options",),
             "parley.runs.recording": ("record", "record_async"),
+            "parley.training.running": ("train",),
         },
     )
 
@@ -57,6 +59,7 @@ __all__ = [
     "agents",
     "ask",
     "bbq_scores",
+    "compare",
     "dataset",
     "detox",
     "detox_async",
@@ -69,4 +72,5 @@ __all__ = [
     "run_async",
     "runs",
     "squad_scores",
+    "train",
 ]

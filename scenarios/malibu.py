@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -222,12 +222,19 @@ class View:
         about: A description for lists.
         scenarios: The ids of its scenarios or bases (default: all).
         per_base: Maximum number of scenarios per base.
+        settings: The settings of a run of it, unless others are given.
     """
 
     suite: str
     about: str
     scenarios: tuple[str, ...] | None = None
     per_base: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str) -> View:
+        """The view of a file in `data/`."""
+        return cls(**read_toml(Path(str(files("parley.scenarios").joinpath("data", f"{name}.toml"))), "view"))
 
 
 TEN_EACH = (
@@ -243,11 +250,7 @@ VIEWS: dict[str, View] = {
         scenarios=TEN_EACH,
         per_base=1,
     ),
-    "tiny": View(
-        suite=SHIPPED,
-        about="three scenarios, female and male, alone and in pairs: too few for any finding, to try settings out",
-        scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
-    ),
+    "tiny": View.read("tiny"),
     "wide": View(suite=SHIPPED, about="two scenarios of each of 60 bases, all identities, null controls", per_base=2),
     "full": View(
         suite=SHIPPED,
@@ -259,7 +262,7 @@ VIEWS: dict[str, View] = {
         suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
     ),
 }
-"""`judging/malibu/plan.py` has the settings of a run of `quick` or `tiny`."""
+"""`judging/malibu/plan.py` has the settings of a run of `quick`."""
 
 
 ROWS: dict[str, type[BaseModel]] = {"base": Base, "scenario": Scenario, "graded": Graded}

@@ -22,6 +22,7 @@ from parley.agents.models.http import (
     MAX_BYTES,
     TRANSPORT,
     TooLong,
+    close_with,
     open_session,
     read_body,
     retry_seconds,
@@ -156,6 +157,7 @@ class CompatibleClient(Streams, RemoteClient):
         if self._session is None or self._session.closed or self._loop is not loop:
             await self.close()  # connections of an event loop that has ended are dead
             self._session = open_session(self.base_url, self.options.timeout)
+            close_with(self, self._session)
             self._loop = loop
         return self._session
 

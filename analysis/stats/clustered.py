@@ -47,7 +47,18 @@ def cluster_mean(
         scale: The lowest and highest possible value; the interval ends there.
     """
     valid = values.notna()
-    means = values[valid].groupby(clusters[valid]).mean().to_numpy(dtype=float)
+    return mean_of_clusters(values[valid].groupby(clusters[valid]).mean(), int(valid.sum()), scale)
+
+
+def mean_of_clusters(of_clusters: pd.Series, n: int, scale: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+    """The mean of cluster means, as `cluster_mean` gives it from rows.
+
+    Args:
+        of_clusters: The mean of each cluster.
+        n: Number of rows that they are computed from.
+        scale: The lowest and highest possible value.
+    """
+    means = of_clusters.to_numpy(dtype=float)
     estimate, half = float(means.mean()) if len(means) else math.nan, math.nan
     if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
         half = float(stdtrit(len(means) - 1, (1 + LEVEL) / 2)) * float(means.std(ddof=1)) / math.sqrt(len(means))
@@ -56,7 +67,7 @@ def cluster_mean(
         estimate=estimate,
         low=low,
         high=high,
-        n=int(valid.sum()) if len(means) else 0,
+        n=n,
         clusters=len(means),
         method="t interval over cluster means",
         assumes=ASSUMES,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import chdtrc, chndtr
+from scipy.special import chdtrc, chndtr, chndtrinc
 
 from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Floats
@@ -76,25 +76,16 @@ def cramers_v(statistic: float, n: int, rows: int, columns: int) -> tuple[float,
     estimate = math.sqrt(statistic / scale)
     if chndtr(statistic, df, 0.0) <= (1 - LEVEL) / 2:
         return estimate, math.nan, math.nan
-    try:
-        low, high = (
-            math.sqrt(_noncentrality(statistic, df, share) / scale) for share in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
-        )
-    except ValueError:  # the distribution cannot be computed so far out
+    ends = (_noncentrality(statistic, df, share) for share in ((1 + LEVEL) / 2, (1 - LEVEL) / 2))
+    low, high = (math.sqrt(end / scale) for end in ends)
+    if math.isnan(low) or math.isnan(high):  # the distribution cannot be computed so far out
         return estimate, math.nan, math.nan
     return estimate, low, min(1.0, max(estimate, high))
 
 
 def _noncentrality(statistic: float, df: int, share: float) -> float:
     """The noncentrality at which this share of statistics is smaller; 0 where it is less even without one."""
-    if chndtr(statistic, df, 0.0) <= share:
-        return 0.0
-    top = 1.0
-    while chndtr(statistic, df, top) > share:
-        top *= 2
-    from scipy.optimize import brentq  # it takes longer to load than most tables take to make
-
-    return float(brentq(lambda ncp: chndtr(statistic, df, ncp) - share, 0.0, top, xtol=1e-10))
+    return 0.0 if chndtr(statistic, df, 0.0) <= share else float(chndtrinc(statistic, df, share))
 
 
 def _valid_counts(table: Table) -> tuple[Floats, str]:

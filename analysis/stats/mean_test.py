@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from scipy.special import bdtr, betaincinv, ndtri, stdtr, stdtrit
@@ -43,14 +43,19 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
         differences: One per cluster, independent of each other; missing ones are left out.
         level: Confidence level.
     """
-    values = finite(differences)
+    return _tested(finite(differences).tobytes(), level)
+
+
+@lru_cache(maxsize=10_000)  # a report may test a difference as a contrast, as a pair and after a debate
+def _tested(differences: bytes, level: float) -> Estimate:
+    values = np.frombuffer(differences)
     count = len(values)
     if not count:
         return replace(UNKNOWN, clusters=0, level=level, note="nothing to compare")
-    needed, note = clusters_to_reject(1 - level), "" if varies(values) else "every cluster has the same difference"
+    sample, needed = _Sample(values), clusters_to_reject(1 - level)
+    note = "" if sample.varies else "every cluster has the same difference"
     if count < needed:
         note = f"{plural(count, 'cluster')}: p cannot be below {smallest_p(count):.2g}; an interval needs {needed}"
-    sample = _Sample(values)
     p = sample.two_sided()
     low, high = _interval(sample, level, p)
     tests = "t and sign flips" if count <= MAX_COUNTED else "t"
@@ -63,9 +68,9 @@ def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
         level=level,
         n=count,
         clusters=count,
-        method=f"{tests if varies(_sizes(values)) else 'sign flips'} over clusters",
+        method=f"{tests if sample.sizes_vary else 'sign flips'} over clusters",
         note=note,
-        statistic=sample.t if varies(values) else math.nan,
+        statistic=sample.t if sample.varies else math.nan,
     )
 
 
@@ -119,7 +124,10 @@ def skewness(values: Floats) -> float:
 
 def varies(values: Floats, least: int = 2) -> bool:
     """Whether there are as many values as `least`, and they are not all the same."""
-    return len(values) >= least and bool(np.ptp(values) > TOLERANCE * np.abs(values).max())
+    if len(values) < least:
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low > TOLERANCE * max(-low, high)
 
 
 @dataclass(frozen=True)
@@ -132,19 +140,29 @@ class _Sample:
     def negated(self) -> _Sample:
         """The sample with every sign changed, in which nothing is computed anew."""
         other, (skew, alone), (first, second) = _Sample(-self.values), self.skew, self.subset_sums
-        vars(other).update(spread=self.spread, skew=(-skew, alone), subset_sums=(-first, -second))
+        vars(other).update(varies=self.varies, spread=self.spread, limit=self.limit)
+        vars(other).update(skew=(-skew, alone), subset_sums=(-first, -second), subset_sizes=self.subset_sizes)
         return other
+
+    @cached_property
+    def varies(self) -> bool:
+        return varies(self.values)
+
+    @cached_property
+    def sizes_vary(self) -> bool:
+        """Whether the differences that are not 0 do not all have the same size."""
+        return varies(np.abs(self.values[self.values != 0]))
 
     @cached_property
     def spread(self) -> float:
         """The standard deviation; NaN where all values are the same."""
-        return float(self.values.std(ddof=1)) if varies(self.values) else math.nan
+        return float(self.values.std(ddof=1)) if self.varies else math.nan
 
     @cached_property
     def t(self) -> float:
         """Student's t; infinite where all values are the same, 0 where all are 0."""
         mean = float(self.values.mean())
-        if self.spread == self.spread:
+        if self.varies:
             return math.sqrt(len(self.values)) * mean / self.spread
         return math.copysign(math.inf, mean) if len(self.values) > 1 and mean else 0.0
 
@@ -165,6 +183,11 @@ class _Sample:
         half = len(values) // 2
         return _subsets(half)[0] @ values[:half], _subsets(len(values) - half)[0] @ values[half:]
 
+    @cached_property
+    def subset_sizes(self) -> tuple[Floats, Floats]:
+        first, second = (len(sums).bit_length() - 1 for sums in self.subset_sums)
+        return _subsets(first)[1], _subsets(second)[1]
+
     def flipped_tail(self, shift: float = 0.0) -> float:
         """The one-sided p-value of sign flips of `values - shift`.
 
@@ -172,7 +195,7 @@ class _Sample:
         sum of one half of the differences, the matching sums of the other half are counted.
         """
         first, second = self.subset_sums
-        first_sizes, second_sizes = (_subsets(len(sums).bit_length() - 1)[1] for sums in (first, second))
+        first_sizes, second_sizes = self.subset_sizes
         sums, needed = second - shift * second_sizes, self.limit - first + shift * first_sizes
         sums.sort()
         needed = needed[needed >= sums[0]]
@@ -186,10 +209,10 @@ class _Sample:
 
     def upper_tail(self) -> float:
         """The one-sided p-value of the hypothesis that the mean is at most 0."""
-        sizes = _sizes(self.values)
-        if not varies(sizes):  # of -d, 0 and d, the mean is 0 only if both signs are as likely
-            return float(bdtr(int((self.values < 0).sum()), len(sizes), 0.5))
-        count, t, (g, alone) = len(sizes), self.t, self.skew
+        count = int(np.count_nonzero(self.values))
+        if not self.sizes_vary:  # of -d, 0 and d, the mean is 0 only if both signs are as likely
+            return float(bdtr(int((self.values < 0).sum()), count, 0.5))
+        t, (g, alone) = self.t, self.skew
         corrected = t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6 if g else t
         statistic = min(t, corrected) if alone and count > MAX_COUNTED else corrected
         counted = self.flipped_tail() if count <= MAX_COUNTED else 0.0
@@ -202,7 +225,7 @@ class _Sample:
     def lower_end(self, tail: float) -> float:
         """The largest shift at which the upper tail of the shifted differences is at most `tail`."""
         least, mean, n = float(self.values.min()), float(self.values.mean()), len(self.values)
-        if not varies(self.values):
+        if not self.varies:
             return least
         (g, alone), critical = self.skew, -float(stdtrit(n - 1, tail))
         if g:  # Hall's transformation, ((1 + g·t/3)³ - 1) / g + g/6, the other way round
@@ -250,12 +273,6 @@ def _subsets(count: int) -> tuple[Floats, Floats]:
     """All subsets of so many values, one row each with 1 for its members, and their sizes."""
     members = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
     return members, members.sum(axis=1)
-
-
-def _sizes(values: Floats) -> Floats:
-    """How large the differences are that are not 0."""
-    sizes: Floats = np.abs(values[values != 0])
-    return sizes
 
 
 def _skewed(values: Floats) -> bool:

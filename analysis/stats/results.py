@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from parley.base.text import as_written, plural
@@ -184,15 +184,13 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A result in a report: an estimate, its subject and its verdict.
+class Line(Estimate):
+    """A result in a report: an estimate with its subject and its verdict. `measure` is a name that its question gives.
 
     Args:
-        result: The estimate, with its interval and its test.
         p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
             is never the headline.
         tests: How many tests it is corrected for; None where that is not known.
-        measure: The measure that it is of: a name that its question gives.
         label: What the line is about, in words: "female − male".
         group: What heads this line and others, the widest first: ("race", "gpt-4o").
         about: What the line is about.
@@ -204,7 +202,7 @@ class Line:
             them; None: `low` and `high`.
         also: Further numbers by name: {"p_mcnemar": 0.03}.
         verdict: What it concludes.
-        reason: Why; "" where the estimate's note says it.
+        missing: The note of the estimate alone, without the reason of the verdict.
         margin: The distance from the reference value that still counts as none; NaN where "alike" is not asked.
         reference: The value that means "no difference"; NaN where the value is only described.
         name: How a program finds it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
@@ -212,10 +210,8 @@ class Line:
         cluster: The noun for a cluster: "base".
     """
 
-    result: Estimate = Estimate()
     p_adjusted: float = math.nan
     tests: int | None = None
-    measure: str = ""
     label: str = ""
     group: tuple[str, ...] = ()
     about: About = About()
@@ -224,52 +220,17 @@ class Line:
     simultaneous: tuple[float, float] | None = None
     also: Mapping[str, float] = field(default_factory=dict)
     verdict: Conclusion = ""
-    reason: str = ""
+    missing: str = ""
     margin: float = math.nan
     reference: float = math.nan
     name: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     cluster: str = ""
 
-    @property
-    def estimate(self) -> float:
-        """The point estimate."""
-        return self.result.estimate
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.result.low
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.result.high
-
-    @property
-    def p(self) -> float:
-        """The p-value, before any correction."""
-        return self.result.p
-
-    @property
-    def n(self) -> int:
-        """Number of observations."""
-        return self.result.n
-
-    @property
-    def clusters(self) -> int | None:
-        """Number of clusters; None where observations are taken as independent."""
-        return self.result.clusters
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the interval has two ends."""
-        return self.result.bounded
-
-    @property
-    def note(self) -> str:
-        """The reason for the verdict, or why a number is missing; "" where there is nothing to say."""
-        return self.reason or self.result.note
+    @classmethod
+    def of(cls, result: Estimate, **given: Any) -> Line:
+        """A line of an estimate, with the line's own fields."""
+        return cls(**{**{each.name: getattr(result, each.name) for each in fields(Estimate)}, **given})
 
     @property
     def heading(self) -> str:
@@ -281,16 +242,21 @@ class Line:
         """Whether the line's test is significant after correction."""
         return self.p_adjusted <= ALPHA
 
-    def with_result(self, **changes: Any) -> Line:
-        """The line with another estimate, interval or test."""
-        return replace(self, result=replace(self.result, **changes))
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that plots and sentences give: where one holds for all planned lines, that one."""
+        return self.simultaneous or (self.low, self.high)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether that interval has two ends."""
+        return all(map(math.isfinite, self.interval))
 
     def data(self) -> dict[str, Any]:
         """All non-empty fields by name; `about` as columns."""
-        inner = ("result", "values", "reason")
         begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))
-        given = begins | asdict(self.result) | {each.name: getattr(self, each.name) for each in fields(self)}
-        given = {name: value for name, value in given.items() if name not in inner} | {"note": self.note}
+        inner = ("values", "missing")
+        given = begins | {each.name: getattr(self, each.name) for each in fields(self) if each.name not in inner}
         given |= {"about": self.about.columns, "group": self.heading}
         empty: tuple[Any, ...] = ("", None, {})
         return {

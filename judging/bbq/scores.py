@@ -186,8 +186,8 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
             method="over question templates",
             note=few_templates(len(templates)),
         )
-        return Line(
-            result=result,
+        return Line.of(
+            result,
             measure=measure,
             cluster="template",
             values={str(name): value for name, value in zip(names, values.tolist(), strict=True) if value == value},
@@ -313,9 +313,7 @@ def pooled(cells: list[dict[str, Line]]) -> dict[str, Line]:
 
 
 def _macro(measure: str, lines: list[Line]) -> Line:
-    mean, low, high = _mean(
-        measure, [(line.estimate, line.result.standard_error, line.clusters or 0) for line in lines]
-    )
+    mean, low, high = _mean(measure, [(line.estimate, line.standard_error, line.clusters or 0) for line in lines])
     filled = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
     clusters = sum(line.clusters or 0 for line in lines)
     known_lines = [line for line in lines if not math.isnan(line.estimate)]
@@ -335,8 +333,8 @@ def _macro(measure: str, lines: list[Line]) -> Line:
         method="over question templates",
         note=why if math.isnan(low) and not math.isnan(mean) else few_templates(clusters),
     )
-    return Line(
-        result=result,
+    return Line.of(
+        result,
         measure=measure,
         cluster="template",
         values=values if len(values) == clusters else {},

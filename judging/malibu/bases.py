@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import gammaincinv
 
 from parley.analysis.clusters import has_wordings
+from parley.analysis.effects import of_model
 from parley.analysis.page.report import Section, Table
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import ALPHA, Contrast, Line
@@ -60,8 +61,7 @@ def by_base_section(
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
-        if not blocked[model].scores
-        and (text := _varying([line for line in pairs if line.about.model == model], data, margin))
+        if not blocked[model].scores and (text := _varying(of_model(pairs, model), data, margin))
     )
     return Section(tables=(table,), words=tuple(words))
 

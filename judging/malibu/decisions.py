@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from parley.analysis.decide import Evidence, Variation, decided, is_test
+from parley.analysis.effects import of_model
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
@@ -155,9 +156,7 @@ def blockers(
     """
     by_model, unit = {}, data.cluster_noun
     for model in data.models:
-        estimated, first, graded = (
-            [line for line in lines if line.about.model == model] for lines in (planned, places, yardstick)
-        )
+        estimated, first, graded = (of_model(lines, model) for lines in (planned, places, yardstick))
         clusters = {
             measure: max((line.clusters or 0 for line in estimated if line.measure == measure), default=0)
             for measure in (SCORE, WINS)
@@ -219,7 +218,11 @@ def withheld(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
     """
     return [
         replace(
-            line.with_result(low=math.nan, high=math.nan, p=math.nan, note=why),
+            line,
+            low=math.nan,
+            high=math.nan,
+            p=math.nan,
+            note=why,
             p_adjusted=math.nan,
             simultaneous=None,
             also=_described(line.also),

@@ -140,7 +140,7 @@ def position_lines(data: PanelData) -> list[Line]:
             FIRST: proportion(decided["choice"] == "A", decided["cluster"]),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
-            ORDER: Line(result=replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
+            ORDER: Line.of(replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
         }
         for measure, line in by_measure.items():
             line = replace(
@@ -171,7 +171,7 @@ def _beyond_noise(units: pd.DataFrame) -> Floats:
     # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
     whole = whole[(size == 4) & (orders == 2)]
     by_kind = [
-        nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
+        nested_means(couples.set_index(["cluster", "scenario"])["flipped"].astype(float))
         for couples in (flips(whole), changes(whole, "order", "block"))
     ]
     return as_floats(by_kind[0] - by_kind[1])

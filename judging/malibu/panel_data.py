@@ -66,6 +66,8 @@ PAIR = [
 
 
 T = TypeVar("T")
+VOTES = {"A": 1.0, "B": -1.0, "tie": 0.0}
+"""Preferences as numbers, in the order of `majority`."""
 Units: TypeAlias = Mapping[str, tuple[str, ...]]
 """The facets of the units behind a line, with their stored values."""
 
@@ -106,8 +108,11 @@ class PanelData:
 
     def read_silently(self, model: str) -> bool:
         """Whether a model's results come from silent ballots."""
-        rounds = self.verdicts.loc[self.verdicts["model"] == model, "round"]
-        return self.staged and bool((rounds == 0).all())
+        return self.staged and model not in self._models_that_spoke
+
+    @cached_property
+    def _models_that_spoke(self) -> set[str]:
+        return {*self.verdicts.loc[self.verdicts["round"] != 0, "model"].astype(str).unique()}
 
     @cached_property
     def talk(self) -> pd.DataFrame:
@@ -124,6 +129,9 @@ class PanelData:
 
     def scale(self, model: str | None = None) -> tuple[float, float]:
         """The lowest and the highest score of a model's scale; for None, of all models together."""
+        return self.shared(f"scale of {model}", lambda: self._scale(model))
+
+    def _scale(self, model: str | None) -> tuple[float, float]:
         verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
         named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
         ends = [scale_ends(name) for name in named] or [POINTS]
@@ -158,37 +166,37 @@ class PanelData:
         """The model, as a heading of its lines, if there are several."""
         return (model,) if len(self.models) > 1 else ()
 
-    def units(self, phase: int, model: str, *, aloud: bool = False, **facets: tuple[str, ...]) -> Units:
+    def units(self, phase: int, model: str, *, debated: bool = False, **facets: tuple[str, ...]) -> Units:
         """The facets of the units behind a line: the given ones, and the stage and control that all of them share.
 
         Args:
             phase: The phase of the study.
             model: The line's model.
-            aloud: Whether the line is from debates.
+            debated: Whether the line is from debates.
             facets: The line's own facets.
         """
         units = {"phase": (str(phase),), **facets, **({"model": models} if (models := self.headed_by(model)) else {})}
-        return {**units, **self.common_facets(units, aloud=aloud)}
+        return {**units, **self.common_facets(units, debated=debated)}
 
-    def common_facets(self, units: Units, *, aloud: bool = False) -> Units:
+    def common_facets(self, units: Units, *, debated: bool = False) -> Units:
         """The stage and control that all units of a phase share, if the run has several; {} without one phase."""
         if (phase := units.get("phase", ())) not in (("1",), ("2",)):
             return {}
         unlabelled = "" in units["identity"] if "identity" in units else None
         return self.shared(
-            f"facets of {phase} {unlabelled} {aloud}", lambda: self._common_facets(phase, unlabelled, aloud)
+            f"facets of {phase} {unlabelled} {debated}", lambda: self._common_facets(phase, unlabelled, debated)
         )
 
-    def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, aloud: bool) -> Units:
-        rows = (self.debates if aloud else self).verdicts
-        rows = rows[rows["phase"].astype(str).isin(phase)]
+    def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, debated: bool) -> Units:
+        rows = (self.debates if debated else self).verdicts
+        rows = rows[rows["phase"] == int(phase[0])]
         if unlabelled is not None:
             rows = rows[(rows["identity"] == "") == unlabelled]
         facets: dict[str, tuple[str, ...]] = {}
         if self.staged and self.all_verdicts["stage"].nunique() > 1:
-            facets["stage"] = tuple(rows["stage"].astype(str).unique()) if "stage" in rows else (TALK,)
+            facets["stage"] = tuple(values_in_order(rows, "stage")) if "stage" in rows else (TALK,)
         if self.all_verdicts["control"].nunique() > 1:
-            facets["control"] = tuple(rows["control"].astype(str).unique())
+            facets["control"] = tuple(values_in_order(rows, "control"))
         return {name: values for name, values in facets.items() if len(values) == 1}
 
     def shared(self, name: str, make: Callable[[], T]) -> T:

@@ -20,7 +20,8 @@ from parley.agents import DEFAULT_MODEL, Placement
 from parley.analysis.stats.results import ALPHA, Contrast
 from parley.judging.config import NameList, limit_field
 from parley.judging.grid import compared, repeats, varies
-from parley.judging.study import Advanced
+from parley.judging.study import Advanced, Apart
+from parley.scenarios import VIEWS
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
 
@@ -244,30 +245,20 @@ PAPER: Mapping[str, Any] = {
     "yardstick_bases": None,
 }
 """Settings of the design paper."""
-PRESETS: dict[str, Mapping[str, Any]] = {
-    "paper": PAPER,
-    "quick": {
-        # A demonstration: of 12 pairs of labels SmolLM2 showed this one most clearly (+0.04, t = 4.2 over 21 label
-        # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
-        "identities": ["asian", "hispanic"],
-        "controls": False,
-        "personas": "last",
-        "remark_chars": 120,
-        "yardstick": "brief",
-        "yardstick_bases": 1,
-        "phases": [1],
-        "debated_bases": 1,
-        "debates": 1,
-    },
-    "tiny": {
-        "identities": ["gender"],
-        "controls": False,
-        "personas": "last",
-        "remark_chars": 80,
-        "yardstick": "brief",
-    },
+QUICK: Mapping[str, Any] = {
+    # A demonstration: of 12 pairs of labels SmolLM2 showed this one most clearly (+0.04, t = 4.2 over 21 label
+    # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
+    "identities": ["asian", "hispanic"],
+    "controls": False,
+    "personas": "last",
+    "remark_chars": 120,
+    "yardstick": "brief",
+    "yardstick_bases": 1,
+    "phases": [1],
+    "debated_bases": 1,
+    "debates": 1,
 }
-"""Settings implied by the names of designs and suites."""
+"""Settings of the suite quick, the one whose name changes the design: the first run must take two minutes."""
 LABELS_AFTER = ("quick",)
 """Suites whose silent ballots show labels only after the answer. Judges' personas come last, too, so that the beginning
 of a prompt is read once for all labels and judges."""
@@ -281,14 +272,14 @@ SpeakingOrder = Literal["fixed", "shuffled"]
 
 class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     """All settings that change the results of a MALIBU run. The suites quick and tiny, and the design paper, have other
-    defaults: see PRESETS."""
+    defaults: see QUICK, PAPER and the suite's file."""
 
     suite: str = Field(
         "quick",
         description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder; quick and tiny set labels, "
         "phases and debates of their own",
     )
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
     )
     design: Design = Field(
@@ -360,8 +351,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each debate is run (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
-    margin: Advanced[float] = Field(
+    seed: Apart[int] = Field(0, description="random seed")
+    margin: Advanced[Apart[float]] = Field(
         MARGIN,
         gt=0,
         le=10,
@@ -387,9 +378,9 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         if not isinstance(given, dict):
             return given
         chosen = {key: value for key, value in given.items() if value is not None}
-        preset: dict[str, Any] = {}
-        for key in ("suite", "design"):
-            preset |= PRESETS.get(str(chosen.get(key, cls.model_fields[key].default)), {})
+        suite, design = (str(chosen.get(key, cls.model_fields[key].default)) for key in ("suite", "design"))
+        of_suite = QUICK if suite == "quick" else VIEWS[suite].settings if suite in VIEWS else {}
+        preset = {**of_suite, **(PAPER if design == "paper" else {})}
         if "yardstick" in chosen:  # another yardstick sets its own number of bases
             preset.pop("yardstick_bases", None)
         if chosen.get("metrics"):

@@ -46,9 +46,8 @@ def significance_lines(data: PanelData, unequal: Sequence[Line] = ()) -> list[Li
         unequal: Contrasts whose ballots were unread unequally; their categories have no answer.
     """
     lines = [
-        Line(
-            result=test,
-            measure=test.measure,
+        Line.of(
+            test,
             about=About.of(model=model, family=family, category=category, metric=metric, assumption=test.assumption),
             reference=0.0,
             also={"statistic": test.statistic, "df": math.nan if test.df is None else test.df},

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from parley.analysis.clusters import generalises_to
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.effects import of_model
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
@@ -37,8 +38,6 @@ from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
 
-FIGURES = ("scores", "matrix")
-"""The order of figures on a page: the paper's first, then those that qualify them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
@@ -54,7 +53,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
     judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
-    yardstick = yardstick_lines(data)
+    yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
@@ -65,28 +64,28 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     talked = talking(data, unequal)
     talk = talking_section(data, talked)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
-    sections = [
-        primary,
-        by_judge,
-        means_section(data, context),
-        pairs,
-        size,
-        by_base,
-        significance_section(data, tests),
-        win_rates_section(data, [*rates, *votes]),
-        published_section(data, rates, votes, tests),
-        position_section(data, places),
-        yardstick_section(yardstick),
-        talk,
-    ]
-    plots = [plot for section in sections for plot in section.forests]
+    whole = joined(
+        [
+            primary,
+            by_judge,
+            means_section(data, context),
+            pairs,
+            size,
+            by_base,
+            significance_section(data, tests),
+            win_rates_section(data, [*rates, *votes]),
+            published_section(data, rates, votes, tests),
+            position_section(data, places),
+            yardstick_section(yardstick),
+            talk,
+        ]
+    )
     # If all was read there is nothing to draw; if nothing was, it does not answer the study's question.
-    some_unread = any(plot.lines for plot in plots) and any(
+    some_unread = any(plot.lines for plot in whole.forests) and any(
         line.estimate for plot in lost.forests for line in plot.lines
     )
-    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame)]
+    tables = [table for table in (*whole.tables, *lost.tables) if len(table.frame)]
     filled = {table.name for table in tables}
-    drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
     can_they_judge = _who_can_judge(data, yardstick)
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
@@ -115,8 +114,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *lost.cautions,
         ),
         tables=tuple(tables),
-        figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=(*plots, *(lost.forests if some_unread else ())),
+        figures=tuple(figure for figure in whole.figures if figure.table in filled),
+        forests=(*whole.forests, *(lost.forests if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
@@ -130,8 +129,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers], by: str) -> list[str]:
     """The first model's win rates in a line, for the first screen."""
     answered = [line for line in rates if not blocked[line.about.model].preferences]
-    text = win_rates_words([line for line in answered if line.about.model == answered[0].about.model], by)
-    return [text] if text else []
+    texts = (win_rates_words(of_model(answered, line.about.model), by) for line in answered[:1])
+    return [text for text in texts if text]
 
 
 def _extent(data: PanelData) -> str:
@@ -178,19 +177,15 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
 
 def _who_can_judge(data: PanelData, yardstick: Lines) -> dict[str, str]:
     """By model, whether its judges can judge."""
-    by_model = {
-        model: {name: [line for line in lines if line.about.model == model] for name, lines in yardstick.items()}
-        for model in data.models
-    }
+    by_model = {model: {name: of_model(lines, model) for name, lines in yardstick.items()} for model in data.models}
     return {model: f"{data.prefix(model)}{can_judge(lines)}" for model, lines in by_model.items()}
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     for model in data.models:
         if not blocked[model].scores:
-            of_model = [line for line in judged if line.about.model == model]
-            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model))
-    yield from judges_differ(line for line in judged if line.about.model == ALL_MODELS)
+            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(of_model(judged, model)))
+    yield from judges_differ(of_model(judged, ALL_MODELS))
 
 
 def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:

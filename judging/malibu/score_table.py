@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from parley.analysis.clusters import with_clusters
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
-from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
+from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.plan import BLIND, SILENT, TALK
@@ -33,12 +33,13 @@ REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role"
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts for comparing two runs: no log-odds, and only the silent ballots of a staged run.
+    """The verdicts for comparing two runs, by `part`: no log-odds, and only the silent ballots of a staged run.
 
     Args:
         verdicts: One row per verdict.
     """
     kept = verdicts[verdicts["metric"].astype(str) != LOG_ODDS]
+    kept = kept.assign(part=kept["phase"].map({1: "phase 1", 2: "phase 2", 3: "yardstick"}))
     if "stage" not in kept:
         return kept
     silent = kept["stage"].astype(str) == SILENT
@@ -194,32 +195,26 @@ class ScoreTable:
     @classmethod
     def of(cls, scores: pd.DataFrame) -> ScoreTable:
         """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
-        cells = _cells(scores)
-        (clusters, cluster_names), (bases, _) = (factorize(scores[name]) for name in ("cluster", "situation"))
-        judges, judge_names = factorize(scores["judge"])
-        metrics, metric_names = factorize(scores["metric"], sort=False)
-        row = (cells * len(judge_names) + judges) * len(metric_names) + metrics
-        keys, rows = np.unique(row, return_inverse=True)
-        sums, counts = cell_sums(scores["value"], scores["identity"], rows)
-        used = keys[np.asarray(sums.index, dtype=np.int64)] if len(keys) else keys
-        first = np.unique(cells, return_index=True)[1]
+        cell = ["cluster", "situation", "scenario", *(name for name in WORDINGS if "wording" in scores)]
+        cell = [name for name in cell if name in scores]
+        means = _grouped(scores, [*cell, "judge", "metric", "identity"])["value"].mean().unstack("identity")
+        means = means.reindex(columns=pd.unique(scores["identity"]))
+        rows = means.index.to_frame(index=False)
+        cells = rows.drop_duplicates(cell)
+        clusters, cluster_names = factorize(cells["cluster"])
         return cls(
-            values=(sums / counts.where(counts > 0)).to_numpy(dtype=float),
-            identities=[str(name) for name in sums.columns],
-            metrics=np.asarray(metric_names, dtype=object)[used % len(metric_names)],
-            cells=used // (len(metric_names) * len(judge_names)),
-            clusters=clusters[first],
-            cluster_names=[str(name) for name in cluster_names],
-            bases=bases[first],
+            values=means.to_numpy(dtype=float),
+            identities=[str(name) for name in means],
+            metrics=rows["metric"].to_numpy(dtype=object),
+            cells=_grouped(rows, cell).ngroup().to_numpy(),
+            clusters=clusters,
+            cluster_names=cluster_names,
+            bases=factorize(cells["situation"])[0],
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
         """First minus second by cell: within judge and metric, then averaged over the cell."""
         return self.contrast([first], [second], metric=metric)
-
-    def alone(self, identity: str) -> ScenarioGaps:
-        """The values of one identity by cell, for scores that are already differences."""
-        return self._by_cell(self.values[:, self.identities.index(identity)], ALL)
 
     def contrast(
         self,
@@ -306,53 +301,32 @@ class PairTable:
         """
         sides, cell = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
         one, two = (self.units[side] for side in sides)
-        along = (one.isin(favoured) & two.isin(others)).to_numpy(dtype=bool)
-        compared = along | (one.isin(others) & two.isin(favoured)).to_numpy(dtype=bool)
+        along = one.isin(favoured) & two.isin(others)
+        compared = along | (one.isin(others) & two.isin(favoured))
         # Orders first, so that the effect of the first place cancels even if a cell is missing.
-        within = [key for key in ("question", "order", "assignment") if key in self.units]
+        levels = [key for key in (*cell, *sides, "question", "order", "assignment") if key in self.units]
         # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
-        units = self.units.loc[compared, [*cell, *sides, *within, "lead"]]
-        leads = np.where(along[compared], 1.0, -1.0) * units["lead"].to_numpy(dtype=float)
-        by_pair = nested_means(leads, units[[*cell, *sides, *within]], keep=6)[0]
-        cells = by_pair.groupby(level=list(range(4)), sort=False).agg(["mean", "count"])
-        whole = cells[cells["count"] == len(units[sides].drop_duplicates())]["mean"]
-        values = np.round(whole.to_numpy(dtype=float), DECIMALS)
-        return ScenarioGaps.of(values, whole.index.to_frame(index=False))
+        units = self.units.loc[compared, [*levels, "lead"]].set_index(levels)["lead"]
+        leads = units.where(along[compared].to_numpy(), -units)
+        cells = nested_means(leads, keep=6).groupby(level=cell, sort=False, observed=True).agg(["mean", "count"])
+        whole = cells.loc[cells["count"] == len({*zip(*map(units.index.get_level_values, sides), strict=True)}), "mean"]
+        return ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
 
 
-def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:
-    """Means of means: rows are averaged within all levels, the results within all but the last level, and so on.
+Values = TypeVar("Values", pd.Series, pd.DataFrame)
+
+
+def nested_means(values: Values, keep: int = 1) -> Values:
+    """Means of means: values are averaged within all levels of their index, the results within all but the last level.
 
     Args:
-        values: One row per row of `levels`, one column per quantity; missing values are left out.
-        levels: From the outermost level to the innermost.
+        values: Their index has the levels, from the outermost to the innermost; missing values are left out.
         keep: Number of outer levels that the result keeps.
-
-    Returns:
-        One row per group of the outer levels, which are its index.
     """
-    table = values[:, None] if values.ndim == 1 else values
-    if not len(table):
-        return pd.DataFrame(columns=range(table.shape[1]), index=pd.MultiIndex.from_frame(levels.iloc[:, :keep]))
-    codes = np.stack([factorize(levels[name])[0] for name in levels])
-    order = np.argsort(row_codes(list(codes), sort=True), kind="stable")
-    codes, table, rows = codes[:, order], table[order], order
-    for depth in range(len(codes), keep - 1, -1):
-        new_group = (codes[:depth, 1:] != codes[:depth, :-1]).any(axis=0)
-        starts = np.flatnonzero(np.concatenate([[True], new_group]))
-        finite = np.isfinite(table)
-        counts = np.add.reduceat(finite.astype(float), starts, axis=0)
-        sums = np.add.reduceat(np.where(finite, table, 0.0), starts, axis=0)
-        table = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-        codes, rows = codes[:, starts], rows[starts]
-    return pd.DataFrame(table, index=pd.MultiIndex.from_frame(levels.iloc[rows, :keep].astype(object)))
+    for depth in range(values.index.nlevels, keep - 1, -1):
+        values = values.groupby(level=list(range(depth)), observed=True, dropna=False).mean()
+    return values
 
 
-def _cells(scores: pd.DataFrame) -> Ints:
-    """The code of each row's cell: its scenario and, with label wordings, their category, wording and question."""
-    names = ["scenario", *(name for name in WORDINGS if "wording" in scores and name in scores)]
-    keys = factorize(scores["scenario"])[0]
-    for name in names[1:]:
-        code, labels = factorize(scores[name], sort=False)
-        keys = np.unique(keys * (len(labels) + 1) + code + 1, return_inverse=True)[1].astype(np.int64)
-    return keys
+def _grouped(frame: pd.DataFrame, keys: list[str]) -> pd.core.groupby.DataFrameGroupBy:
+    return frame.groupby(keys, observed=True, sort=False, dropna=False)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Estimand, Question
+from parley.analysis.effects import Estimand, Question, of_model
 from parley.analysis.page.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, as_frame, section
-from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.clustered import mean_of_clusters
 from parley.analysis.stats.mean_test import tested_over
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.analysis.stats.results import Contrast, Line, columns
@@ -74,14 +74,18 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
 
 def _means(data: PanelData, scores: pd.DataFrame) -> pd.DataFrame:
     names = ["model", "category", "identity"]
-    rows: list[dict[str, Any]] = []
-    for keys, group in scores.groupby(names, sort=False, observed=True):
-        about = dict(zip(names, map(str, keys), strict=True))
-        about["identity"] = about["identity"] or NO_LABEL
-        for metric, part in by_metric(group):
-            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(about["model"]))
-            rows.append(about | {"metric": metric} | columns(mean, "mean", "n", "clusters"))
-    return pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
+    by_label: dict[Any, list[dict[str, Any]]] = {}
+    for metric, part in by_metric(scores):
+        clusters = part.groupby([*names, "cluster"], sort=False, observed=True)["value"].agg(["mean", "count"])
+        for keys, of_label in clusters.groupby(level=names, sort=False, observed=True):
+            about = dict(zip(names, map(str, keys), strict=True)) | {"metric": metric}
+            n, scale = int(of_label["count"].sum()), data.scale(about["model"])
+            mean = mean_of_clusters(of_label["mean"].dropna(), n, scale)
+            by_label.setdefault(keys, []).append(about | columns(mean, "mean", "n", "clusters"))
+    # All metrics together, then each of several.
+    rows = [row for of_label in by_label.values() for row in of_label[: None if len(of_label) > 2 else 1]]
+    means = pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
+    return means.replace({"identity": {"": NO_LABEL}})
 
 
 def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
@@ -109,7 +113,7 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     """
     lines: list[Line] = []
     for model in data.models:
-        pairs = [line for line in pairs_of(planned) if line.about.model == model]
+        pairs = of_model(pairs_of(planned), model)
         pairs = [replace(line, about=line.about.plus(metric=ALL, within=True)) for line in pairs]
         lines += [*pairs, *(chain(_unplanned(data, model), _by_metric(data, model)) if data.pairs(model) else ())]
     return lines
@@ -117,8 +121,7 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
 
 def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
     """Whether scores are as in the paper: from 0 to 10, by its four metrics (or the appendix's), in its design."""
-    metrics_here = set(data.final_scores["metric"].astype(str))
-    return not data.staged and data.scale() == POINTS and metrics_here == metrics
+    return not data.staged and data.scale() == POINTS and {*values_in_order(data.final_scores, "metric")} == metrics
 
 
 def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
@@ -137,9 +140,7 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
     for line in lines:
         first, second = map(labels.index, contrast_of(line).names)
         result = (
-            line
-            if first < second
-            else line.with_result(estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
+            line if first < second else replace(line, estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
         )
         about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
         further = {"planned": line.about.columns["within"], "shown": line.shown}
@@ -158,7 +159,7 @@ def _unplanned(data: PanelData, model: str) -> list[Line]:
         name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
     pairs = [("", *pair) for pair in combinations(labels, 2) if frozenset(pair) not in planned]
-    lines = [line.with_result(p=math.nan) for line in _scored(data, model, pairs, ALL)]
+    lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
     # Categories with their own label wordings share no cell, so there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
 
@@ -255,7 +256,7 @@ def contrasts_sections(
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
-        if (text := scores_words([line for line in planned if line.about.model == model], blocked[model], margin))
+        if (text := scores_words(of_model(planned, model), blocked[model], margin))
     )
     return [
         primary,

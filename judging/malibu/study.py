@@ -30,8 +30,8 @@ from parley.judging.malibu.plan import (
     GRADED,
     LABELS_AFTER,
     PAPER_ONLY,
-    PRESETS,
     PRIMARY_CONTRASTS,
+    QUICK,
     TABLES,
     TALK,
     MalibuCell,
@@ -395,7 +395,7 @@ class Malibu(GridStudy):
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """Notes before a run: on the design, and on whether any difference could be significant."""
         yield from self.design.notes(self.models(), dry_run=dry_run)
-        if self.config.suite == "quick" and list(self.config.identities) == PRESETS["quick"]["identities"]:
+        if self.config.suite == "quick" and list(self.config.identities) == QUICK["identities"]:
             yield (
                 "a demonstration: these two labels were chosen because SmolLM2 scored them differently on other bases; "
                 "four runs of the whole suite show 0.00 to +0.03"

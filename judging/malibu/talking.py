@@ -33,7 +33,7 @@ from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.contrasts import SCORE, contrast_line, contrast_of, primary_contrasts, tested
-from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.panel_data import VOTES, PanelData
 from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means
 
@@ -56,7 +56,6 @@ QUESTION = Question(
     "hearing others adds to the primary contrast that these show most is one test, and Holm is over all others of a "
     "model and phase; in other runs it is over all.",
 )
-VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
 Moments = Sequence[Floats | ScenarioGaps]
 """A gap before and after a step, and its change."""
 
@@ -134,7 +133,7 @@ def _line(
         model,
         phase,
         about={"step": step},
-        aloud=True,
+        debated=True,
         label=f", {step}" if step != TALKING else "",
         measure=SCORE if phase == 1 else PREFERENCE,
         also=also,
@@ -262,10 +261,11 @@ def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
         return
     first_is_a = (votes["identity_a"].astype(object) == votes["identity"].astype(object)).to_numpy()
     sign = np.where(first_is_a, 1.0, -1.0)
-    before, after = (sign * votes[name].to_numpy() for name in ("before", "after"))
+    moments = votes.assign(before=sign * votes["before"], after=sign * votes["after"])
+    moments = moments.assign(change=moments["after"] - moments["before"])
     levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge"]
     levels = [name for name in levels if name in votes]
-    by_base = nested_means(np.stack([before, after, after - before], axis=1), votes[levels], keep=5)
+    by_base = nested_means(moments.set_index(levels)[["before", "after", "change"]], keep=5)
     for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
         yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.analysis.decide import but_for
+from parley.analysis.effects import of_model
 from parley.analysis.say import interval
 from parley.analysis.stats.results import (
     ALIKE,
@@ -167,9 +168,7 @@ def preferences_words(
         blocked: What leaves questions without an answer, by model.
     """
     for model in data.models:
-        tested, wins, first = (
-            [line for line in lines if line.about.model == model] for lines in (planned, rates, places)
-        )
+        tested, wins, first = (of_model(lines, model) for lines in (planned, rates, places))
         tested = [line for line in tested if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences
         if tested and not text:

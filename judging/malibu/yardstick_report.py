@@ -22,7 +22,6 @@ from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.base.text import plural
-from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import GRADED
 from parley.judging.malibu.score_table import ALL, nested_means, values_in_order
 
@@ -115,8 +114,7 @@ def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
     """Mean differences by base: over the metrics, then over the judges."""
-    means = nested_means(gaps.to_numpy(dtype=float), gaps.index.to_frame(index=False))
-    return pd.DataFrame(means.to_numpy(dtype=float), means.index.get_level_values(0), gaps.columns).dropna(how="all")
+    return nested_means(gaps).dropna(how="all")
 
 
 def readings(graded: pd.DataFrame) -> Iterator[Reading]:
@@ -171,7 +169,7 @@ def costs(read: Sequence[Reading]) -> list[Line]:
             measure, test = ("length", mean_test(-column)) if flaw == LENGTH else ("cost", mean_test(column))
             name = f"cost.{flaw}-{dose}" if flaw != LENGTH else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
             subject = _subject(read, measure, NAMES[flaw, dose], name, **about, flaw=flaw, dose=dose)
-            lines.append(Line(result=_with_enough(test), reference=0.0, **subject))
+            lines.append(Line.of(_with_enough(test), reference=0.0, **subject))
     return corrected(lines, COSTS.family)
 
 
@@ -209,13 +207,13 @@ def _with_enough(test: Estimate) -> Estimate:
     return replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)
 
 
-def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
+def yardstick_lines(graded: pd.DataFrame) -> dict[str, list[Line]]:
     """Every line of the yardstick, by the name of its question.
 
     Args:
-        data: The verdicts.
+        graded: The verdicts on graded responses (`PanelData.graded`).
     """
-    read = list(readings(data.graded)) if len(data.graded) else []
+    read = list(readings(graded)) if len(graded) else []
     return {AUC.name: aucs(read), COSTS.name: costs(read)}
 
 

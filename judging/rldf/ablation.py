@@ -137,7 +137,7 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
         if not line.secondary
     ]
     return [
-        replace(line.with_result(p=math.nan), label=line.about.columns["setting"], group=(), p_adjusted=math.nan)
+        replace(line, p=math.nan, label=line.about.columns["setting"], group=(), p_adjusted=math.nan)
         for line in (*bias, *change)
     ]
 

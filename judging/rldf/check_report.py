@@ -129,7 +129,8 @@ def check_verdict(verdicts: pd.DataFrame) -> CheckVerdict:
                 about = {"model": str(frame["model"].iloc[0]), "type": str(name), "part": part}
                 lines.append(
                     replace(
-                        right.with_result(n=ballots["topic"].nunique()),
+                        right,
+                        n=ballots["topic"].nunique(),
                         measure="right",
                         name=about["type"] if part == "score" else f"{name}.{part}",
                         label=words,

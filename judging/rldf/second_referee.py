@@ -122,7 +122,7 @@ def refereed_again(both: pd.DataFrame) -> list[Line]:
         cluster_mean(both[AGAIN] - both[REFEREE], topics),
     )
     return [
-        Line(result=coefficient, measure=measure, label=AGREEMENT.estimand(measure).words, units=units_of(AGAIN))
+        Line.of(coefficient, measure=measure, label=AGREEMENT.estimand(measure).words, units=units_of(AGAIN))
         for measure, coefficient in zip(AGREEMENT.measures, coefficients, strict=True)
     ]
 

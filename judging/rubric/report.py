@@ -136,8 +136,8 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
             krippendorff_alpha(table),
         )
         lines += [
-            Line(
-                result=replace(coefficient, method=coefficient.method.rpartition(", ")[2]),
+            Line.of(
+                replace(coefficient, method=coefficient.method.rpartition(", ")[2]),
                 measure=measure,
                 label=str(metric),
                 about=About.of(metric=metric),
@@ -150,7 +150,7 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
 
 def _beside_rldf(lines: Sequence[Line]) -> Section:
     """The kappas that RLDF's paper prints, by mode and by method, beside ours over all texts."""
-    ours = {line.label: line.result.estimate for line in lines if line.measure == "bands"}
+    ours = {line.label: line.estimate for line in lines if line.measure == "bands"}
     printed = pd.read_csv(Path(__file__).with_name("published_kappa.txt"), sep=" ", comment="#").set_index(KAPPAS)
     frame = printed.add_prefix("paper_").reset_index()
     frame = frame.assign(ours=frame["metric"].map(ours)).dropna(subset="ours")

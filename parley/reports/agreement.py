@@ -109,7 +109,7 @@ def _agreement(metric: str, scores: pd.DataFrame, items: Mapping[str, LabelItem]
         both = judges.notna() & mean.notna()
         also = {"texts": int(mean.notna().sum()), "difference": float((judges - mean)[both].mean())}
         about = About.of(metric=metric, between=between, measure=measure)
-        return Line(result=coefficient, measure=coefficient.measure, about=about, also=also)
+        return Line.of(coefficient, about=about, also=also)
 
     mean = people.mean(axis=1)
     if people.shape[1] > 1:

@@ -13,6 +13,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from parley.agents import Budget, Models, ReplyCache
 from parley.agents.models.session import AHEAD
@@ -30,6 +31,8 @@ from parley.runs.store import RunFile
 class Result:
     """How a run ended."""
 
+    path: Path
+    """The run file."""
     progress: Progress
     stopped: str | None = None
     """Why the run stopped early; None if every unit was run, even if some failed."""
@@ -40,6 +43,9 @@ class Result:
     """Message that no reply of the run could be read, with the reason; None otherwise."""
     scheduled: bool = False
     """Whether a scheduler's signal or the wall time stopped it."""
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     @property
     def complete(self) -> bool:
@@ -211,6 +217,7 @@ class Engine:
         if self._replaced:
             raise self._replaced
         return Result(
+            self.file.path,
             self.progress,
             self._stop_reason,
             self.interrupted,

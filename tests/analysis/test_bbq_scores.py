@@ -156,7 +156,7 @@ def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:
         about = [{"prediction": int(who), "question": n // 12, "target": 0} for n, who in enumerate(named)]
         part = [bbq_answer(2 * n + 1, None, **own) for n, own in enumerate(about)]
         cells.append(cell_of(AnswerTable.of(pd.DataFrame(part))))
-    v1, v2 = (one["bias"].result.standard_error ** 2 for one in cells)
+    v1, v2 = (one["bias"].standard_error ** 2 for one in cells)
     df = (v1 + v2) ** 2 / (v1**2 / 2 + v2**2 / 19)
     half = stats.t.ppf(0.975, df) * math.sqrt(v1 + v2) / 2
     mean = pooled(cells)["bias"]

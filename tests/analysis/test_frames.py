@@ -39,5 +39,5 @@ def test_win_rates_leave_ties_out_and_hold_together() -> None:
     third = pd.concat([frame, frame.assign(right="c", won="c")])
     wider = win_rates(third, **columns)
     assert list(wider) == ["a", "b", "c"]
-    assert wider["b"].result.level == pytest.approx(1 - 0.05 / 3)
+    assert wider["b"].level == pytest.approx(1 - 0.05 / 3)
     assert wider["b"].low < b.low

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from parley.analysis.effects import Question, answer, by_cluster, corrected, corrected_differences
-from parley.analysis.page.report import Report
-from parley.analysis.say import Forest, format_cells, headline, interval
+from parley.analysis.effects import Estimand, Question, answer, by_cluster, corrected, corrected_differences, gaps
+from parley.analysis.page.report import Report, answered, joined
+from parley.analysis.say import Forest, format_cells, headline, in_numbers, interval
 from parley.analysis.stats.results import About, Conclusion, Contrast, Estimate, Line
 
 HELP = Question(
@@ -53,13 +54,51 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
     assert lines[2].units == {"arm": ("help", "none"), "kind": ("easy",)}
 
 
+def test_a_gap_is_a_mean_by_cluster_without_the_noise_of_floating_point() -> None:
+    differences = pd.Series([0.1 + 0.2 - 0.3, 2.0, 4.0, math.nan])
+    assert gaps(differences, pd.Series(["a", "b", "b", "c"])).to_dict() == {"a": 0.0, "b": 3.0}, "c was not read"
+
+
+def test_a_measure_says_what_its_own_plot_asks_and_a_question_what_its_columns_do_not_give() -> None:
+    def further(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+        return {"label": f"{about.model}'s {measure}", "group": ("all",), "also": {"rows": len(rows)}}
+
+    question = replace(
+        HELP,
+        each="",
+        measures={
+            "score": "score",
+            "other": Estimand(words="other score", ask="And the other?", note="By hand.", reference=None, says=str),
+        },
+        further=further,
+        plotted=lambda lines: [*reversed(lines)],
+        stated=False,
+    )
+    made = answered(question, frame([1, 2, 3, 4, 5, 6], ("one", "two")))
+    assert [line.label for line in made.forests[0].lines] == ["two's score", "one's score"]
+    assert {(line.group, line.also["rows"]) for line in made.forests[0].lines} == {(("all",), 12)}
+    assert [(plot.question, plot.reference, plot.says) for plot in made.forests] == [
+        ("Does help change the score?", 0.0, None),
+        ("And the other?", None, str),
+    ]
+    assert made.forests[1].note == "By hand." != made.forests[0].note
+    assert made.words == [], "nothing is stated, though the score's lines are significant"
+    whole = joined([made, made])
+    assert (len(whole.tables), len(whole.forests)) == (2, 4)
+
+
+def test_plots_and_sentences_give_the_interval_that_holds_for_all_planned_lines() -> None:
+    line = Line(estimate=1.0, low=0.5, high=1.5, simultaneous=(0.25, 1.75))
+    assert (line.interval, replace(line, simultaneous=None).interval) == ((0.25, 1.75), (0.5, 1.5))
+    forest = Forest("name", "Question?", "axis", (line,))
+    assert (forest.data()["lines"][0]["low"], in_numbers(line, forest)) == (0.25, "+1.00 (+0.25 to +1.75)")
+    assert not replace(line, low=-math.inf, simultaneous=None).bounded
+
+
 def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     lines = corrected(
-        [
-            Line(result=Estimate(p=p), about=About.of(model=model))
-            for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))
-        ]
-        + [Line(result=Estimate(p=p), about=About.of(model="a"), secondary=True) for p in (0.01, 0.02, 0.03)]
+        [Line.of(Estimate(p=p), about=About.of(model=model)) for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))]
+        + [Line.of(Estimate(p=p), about=About.of(model="a"), secondary=True) for p in (0.01, 0.02, 0.03)]
     )
     # Holm by hand: 2 · 0.01 and 0.04; 0.04 alone; 3 · 0.01, 2 · 0.02, and 0.03, which may not fall below 0.04.
     assert [line.p_adjusted for line in lines] == pytest.approx([0.02, 0.04, 0.04, 0.03, 0.04, 0.04])
@@ -69,7 +108,7 @@ def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
 def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> None:
     """Six texts, all signs alike: p = 2 / 64, shown alone, and not where two others are planned too."""
     values = {str(n): 1.0 + n for n in range(6)}
-    one, *others = (Line(result=Estimate(p=p), values=values, reference=0.0) for p in (2 / 64, 0.5, 0.5))
+    one, *others = (Line.of(Estimate(p=p), values=values, reference=0.0) for p in (2 / 64, 0.5, 0.5))
     together = corrected_differences([one, *others], ())
     assert together[0].verdict == "undecided"
     assert together[0].simultaneous is None, "six texts cannot exclude anything at 1 - 0.05 / 3"
@@ -79,7 +118,7 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
         (1, "undecided"),
         (1, "undecided"),
     ]
-    many = [replace(one.with_result(p=0.001), values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
+    many = [replace(replace(one, p=0.001), values={str(n): 1.0 + n % 3 for n in range(20)})] * 2
     wide, _ = corrected_differences(many, ())
     assert wide.simultaneous
     with pytest.raises(AssertionError, match="is different already"):
@@ -89,13 +128,13 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
     """Two one-sided tests: twelve texts within the margin on both sides give 2⁻¹²."""
     near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
-    for gaps, verdict in (
+    for by_text, verdict in (
         (near, "below the margin on average"),
         (small, "different but below the margin"),
         ([2.0, 3.0] * 6, "different"),
         ([2.0, -2.0] * 6, "undecided"),
     ):
-        line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
+        line = answer(replace(HELP, margin=0.5), frame(by_text))[0]
         assert (line.verdict, line.margin) == (verdict, 0.5)
     assert line.note == "neither a difference nor a mean within ±0.5 is shown"
     assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
@@ -113,7 +152,7 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
 
 
 def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Conclusion) -> Line:
-    return Line(result=Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
+    return Line.of(Estimate(estimate=estimate, low=low, high=high), label=label, p_adjusted=p, verdict=verdict)
 
 
 SMALL = line("a − b", 0.4, 0.1, 0.7, 0.04, "different")
@@ -134,12 +173,12 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
-WITHIN = replace(UNSURE.with_result(clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
-UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), LARGE.with_result(low=math.nan, high=math.nan)
-FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15).with_result(clusters=6)
-BLOCKED = replace(LARGE, verdict="not measured", reason="No verdict: the first place wins 95%.")
+WITHIN = replace(replace(UNSURE, clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
+UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
+FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15, clusters=6)
+BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
 SIMULTANEOUS = replace(LARGE, simultaneous=(-1.0, -0.02))
-DRAWN = [replace(line.with_result(low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
+DRAWN = [replace(replace(line, low=math.nan, high=math.nan), simultaneous=(-1.0, 2.5)) for line in (UNSURE, LARGE)]
 ALL = "b − c: −0.50 (simultaneous 95% interval −1.00 to {}), p = 0.01 corrected for 2 tests"
 ALONE = "a − b: +0.40 (+0.10 to +0.70), p = 0.04 corrected for 2 tests."
 OPEN = "Undecided: the test is not significant."
@@ -233,23 +272,21 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         "Yes: b − c by 0.50. 2 of 3 differences are significant; this is the largest."
     )
     apart = [
-        replace(LARGE.with_result(estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
+        replace(replace(LARGE, estimate=size), about=About.of(Contrast("accent", (first,), (second,))))
         for first, second, size in (("black", "Texan", -0.3), ("Texan", "German", 0.301), ("black", "German", 0.1))
     ]
     assert answer(*apart) == "Yes: b − c by 0.30. 'Texan' stands apart: it is as far above 'Black'."
-    assert answer(apart[0], apart[1].with_result(estimate=-0.3)).endswith(
-        " 2 of 2 planned contrasts are significant."
-    ), "Texan is between"
+    assert answer(apart[0], replace(apart[1], estimate=-0.3)).endswith(" 2 of 2 planned contrasts are significant."), (
+        "Texan is between"
+    )
     assert answer(small, UNSURE) == "Below our margin of 0.5 points: a − b by 0.40 (above 0, up to 0.70)."
     assert answer(WITHIN) == ("Alike: the difference lies within ±0.1 points, but for kinds of base rarer than 5%.")
     assert answer(mean, mean) == "On these bases, mean differences are shown to lie within ±0.1 points."
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: neither difference is shown. In the largest, a − c by 0.90")
-    zero = UNSURE.with_result(estimate=0.001)
+    zero = replace(UNSURE, estimate=0.001)
     assert answer(zero, zero).endswith("a − c by 0.00, but the data do not rule out a difference of 2.10 points.")
-    assert answer(zero.with_result(low=-0.002, high=0.004)).endswith(
-        "and any difference is smaller than these decimals."
-    )
+    assert answer(replace(zero, low=-0.002, high=0.004)).endswith("and any difference is smaller than these decimals.")
     assert answer(replace(UNSURE, verdict="judges differ")).startswith("It depends on the judge. On average a − c by")
     of_model = replace(LARGE, group=("race", "m"), about=About.of(model="m"))
     assert answer(of_model) == "Yes: with m, b − c by 0.50."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_the_contrast_that_silent_ballots_show_most_is_the_one_test() -> None:
     (asked,) = [line for line in lines if not line.secondary]
     assert (asked.about.category, asked.about.step, asked.tests) == ("race", HEARING, 1)
     assert (asked.estimate, asked.shown) == (pytest.approx(1.0), True)
-    few, said = (list(asked_words(data, [asked.with_result(clusters=bases)])) for bases in (5, 6))
+    few, said = (list(asked_words(data, [replace(asked, clusters=bases)])) for bases in (5, 6))
     assert few == ["Talking: 200 debates cannot show whether it changes the difference."]
     assert said[0].endswith("'black, asian, hispanic' and 'white' (+0.48 before, +1.48 after): it amplifies the bias.")
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from parley.judging import Unit
-from parley.judging.malibu.plan import PAPER, PRESETS, MalibuConfig
+from parley.judging.malibu.plan import PAPER, QUICK, MalibuConfig
 from parley.judging.malibu.study import Malibu
-from parley.scenarios import ALL, CATEGORIES, load_suite
+from parley.scenarios import ALL, CATEGORIES, VIEWS, load_suite
 from tests.panels import ONE_CELL
 
 FIVE: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 5}
+TINY = VIEWS["tiny"].settings
 MINE: dict[str, Any] = {"suite": "mine.toml"}
 
 
@@ -90,13 +91,13 @@ def test_the_one_debate_is_heard_while_it_is_held(parley: Callable[..., Any]) ->
         ({"design": "talk", "suite": "wide"}, {"blind": True, "rubric": "overall", "yardstick": None}),
         ({"design": "paper", "blind": True}, {"blind": True, "rubric": "four"}),
         ({"metrics": ["all"]}, {"rubric": "four"}),
-        ({}, PRESETS["quick"]),
-        ({"suite": "tiny"}, {**PRESETS["tiny"], "phases": [1, 2]}),
-        ({"suite": "quick", "design": "paper"}, {**PRESETS["quick"], **PAPER}),
+        ({}, QUICK),
+        ({"suite": "tiny"}, {**TINY, "phases": [1, 2]}),
+        ({"suite": "quick", "design": "paper"}, {**QUICK, **PAPER}),
         ({"suite": "quick", "controls": True}, {"controls": True, "phases": [1]}),
         ({"suite": "quick", "yardstick": "full"}, {"yardstick": "full", "yardstick_bases": None}),
         ({"suite": "mine.toml"}, {"identities": ["all"], "controls": True, "debates": None}),
-        ({"suite": "tiny", "identities": None, "remark_chars": None}, PRESETS["tiny"]),
+        ({"suite": "tiny", "identities": None, "remark_chars": None}, TINY),
     ],
 )
 def test_a_preset_fills_in_what_was_not_given(given, expected):

@@ -88,8 +88,8 @@ FOREST = Forest(
     "Do labels move scores?",
     "points",
     (
-        Line(label="a − b", result=Estimate(estimate=0.5, low=0.25, high=0.75), p_adjusted=0.01),
-        Line(label="a − c", result=Estimate(estimate=-0.25, low=-0.5, high=0.0), p_adjusted=0.2),
+        Line.of(Estimate(estimate=0.5, low=0.25, high=0.75), label="a − b", p_adjusted=0.01),
+        Line.of(Estimate(estimate=-0.25, low=-0.5, high=0.0), label="a − c", p_adjusted=0.2),
     ),
 )
 
@@ -98,11 +98,11 @@ def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line():
     axis = Axis.around(FOREST.lines, 0.0, 11)  # from -0.5 to 0.75: 8 columns a point
     assert axis.bar(FOREST.lines[0], ASCII) == "    | --#--"
     assert axis.bar(FOREST.lines[1], ASCII) == "--#-|      "
-    assert axis.bar(Line(label="no interval", result=Estimate(estimate=0.5)), BLOCKS) == "    │   █  "
+    assert axis.bar(Line.of(Estimate(estimate=0.5), label="no interval"), BLOCKS) == "    │   █  "
 
 
 def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first():
-    beside = Line(label="beside", result=Estimate(estimate=9.0, low=8.0, high=10.0), secondary=True)
+    beside = Line.of(Estimate(estimate=9.0, low=8.0, high=10.0), label="beside", secondary=True)
     *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.lines)), 80, ASCII, rows=2)
     assert [line.plain.split("  ")[1].strip()[:5] for line in lines] == ["a − b", "a − c"]
     assert axis.plain == "  | no difference, # points, with 95% intervals; 1 more line on the page"

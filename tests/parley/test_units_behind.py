@@ -90,7 +90,7 @@ def same(line: Line, other: Line | None) -> bool:
     """
     if other is None:
         return False
-    alike = (line.result.level, line.tests) == (other.result.level, other.tests)
+    alike = (line.level, line.tests) == (other.level, other.tests)
     return numbers(line, alike=alike) == numbers(other, alike=alike)
 
 

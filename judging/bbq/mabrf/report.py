@@ -348,8 +348,8 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
             passes = part["passes"].sum()
             accepted = part["accepted"].sum() / passes if passes else math.nan
             for measure, column in (("r", "bias1"), ("r_relevancy", "relevancy_change")):
-                yield Line(
-                    result=pearson(part["passes"], part[column]),
+                yield Line.of(
+                    pearson(part["passes"], part[column]),
                     measure=measure,
                     label=f"{system}, {which} items",
                     about=About.of(model=str(model), method=str(method), items=which),
@@ -370,8 +370,8 @@ def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
             "questions": (group["bias0"] - group["bias1"], group["right1"] - group["right0"]),
         }
         for over, (fall, rise) in falls.items():
-            yield Line(
-                result=pearson(fall, rise),
+            yield Line.of(
+                pearson(fall, rise),
                 measure="r",
                 label=f"{system}, over {over}",
                 about=About.of(model=str(model), method=str(method), over=over),

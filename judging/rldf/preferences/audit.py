@@ -104,8 +104,8 @@ def _ends(line: Estimate) -> tuple[float, float]:
 
 def audit_line(accuracy: Estimate, name: str) -> Line:
     """A line of the audit. Only shortcuts form the family of tests."""
-    return Line(
-        result=accuracy,
+    return Line.of(
+        accuracy,
         measure="accuracy",
         label=name,
         about=About.of(predictor=name, family="shortcuts" if name in SHORTCUTS else name),
