@@ -8,7 +8,7 @@ yes-or-no metrics and preferences McNemar's exact test is added: it takes every 
 differences where models differ by scenario. For studies with identities, whose metrics share a scale, all metrics
 together and the gaps between identities are compared as well. A value that comes with a text is the code of a choice
 (an answer's position), not an amount: a study with such values converts them first (`comparable` in its report's
-module).
+module). So does one with parts that are not averaged with each other: it names them in a column `part`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from parley.analysis.stats.results import About, Contrast, Line, needed_words
 from parley.analysis.verdicts import cluster_of, final_verdicts, require
 from parley.base.text import plural
 
-KEPT = ("measure", "category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
+KEPT = ("measure", "category", "identity", "part", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
 WORDS = ("wording", "question")
 """Facets of wordings, which identify a unit even if they are not part of its id."""
@@ -217,14 +217,12 @@ def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame
 
 def _values(both: pd.DataFrame) -> Iterator[Line]:
     read = both[both["difference"].notna()]
-    phases = list(pd.unique(read["phase"])) if "phase" in read else []
-    for phase in phases if len(phases) > 1 else [None]:
-        in_phase = read if phase is None else read[read["phase"] == phase]
-        metrics = list(pd.unique(in_phase["metric"]))
-        for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
-            part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"{'yardstick' if phase == '3' else f'phase {phase}'}, {metric}"
-            yield _line(name, _clustered(part))
+    parts = dict(list(read.groupby("part", sort=False))) if "part" in read else {}
+    for part, in_part in (parts if len(parts) > 1 else {"": read}).items():
+        metrics = list(pd.unique(in_part["metric"]))
+        for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_part else []) + metrics:
+            rows = in_part if metric == "all metrics" else in_part[in_part["metric"] == metric]
+            yield _line(f"{part}, {metric}" if part else metric, _clustered(rows))
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[Line]:

@@ -103,6 +103,7 @@ class Estimand:
         words: What it is, for the axis and for sentences.
         ask: The plot's question; "": the question's.
         note: The plot's note; "": the table's.
+        plot: The plot's name; "": the question's and the measure's.
         reference: The value that means "no difference"; None: there is none; NaN: the question's.
         says: Puts an estimate in words, for readers who know no statistics; None: the headline has numbers.
     """
@@ -110,6 +111,7 @@ class Estimand:
     words: str
     ask: str = ""
     note: str = ""
+    plot: str = ""
     reference: float | None = math.nan
     says: Callable[[Line], str] | None = None
 

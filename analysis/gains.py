@@ -20,7 +20,7 @@ import pandas as pd
 
 from parley.analysis.effects import by_cluster, corrected_differences
 from parley.analysis.page.report import Table, as_frame
-from parley.analysis.say import Forest, drawn, in_numbers
+from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import as_floats
@@ -61,6 +61,7 @@ def gain_lines(
     named: Sequence[str] = ("system",),
     cluster: str = "cluster",
     units: Units = lambda about: {},
+    outside: str = "by {}",
 ) -> list[Line]:
     """By group: the gain by the loop's own scorer, which is not planned, and by the outside measure.
 
@@ -71,6 +72,7 @@ def gain_lines(
         named: Those of them that name a group.
         cluster: What a cluster is called.
         units: The facets of the units behind a line.
+        outside: What the outside scores are, with a placeholder for the measure's name.
     """
     lines: list[Line] = []
     for key, group in items.groupby(list(by), sort=False, observed=True):
@@ -81,7 +83,7 @@ def gain_lines(
         about["related"] = family(about["outside"]) in map(family, inside)
         for measure, who, label in (
             (INSIDE, "inside", "by the loop's own scorer"),
-            (OUTSIDE, "outside", f"by {_without_hash(about['outside'])}"),
+            (OUTSIDE, "outside", outside.format(_without_hash(about["outside"]))),
         ):
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
             test = paired_difference(gain, 0 * gain, complete["cluster"])
@@ -132,8 +134,8 @@ def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[st
     """
     if not any(line.n for line in lines):
         yield NO_MEASURE
-    plotted, forest = drawn(lines), gain_forest(lines, scored, unit)
-    for inside, outside in zip(plotted[::2], plotted[1::2], strict=True):
+    forest = gain_forest(lines, scored, unit)
+    for inside, outside in zip(lines[::2], lines[1::2], strict=True):
         if outside.n:
             both = " and ".join(f"{in_numbers(line, forest)} {line.label}" for line in (inside, outside))
             clusters = plural(outside.clusters or 0, outside.cluster)

@@ -13,8 +13,8 @@ measured"); if no line has one, the headline says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
@@ -72,15 +72,8 @@ class Forest:
     def data(self) -> dict[str, Any]:
         """The fields by name, lines as their own data, with the intervals that are drawn."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "says"}
-        return {**given, "lines": [line.data() for line in drawn(self.lines)]}
-
-
-def drawn(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """The lines with the intervals that plots and sentences give: where one holds for all planned lines, that one."""
-    return tuple(
-        replace(line, low=line.simultaneous[0], high=line.simultaneous[1]) if line.simultaneous else line
-        for line in lines
-    )
+        lines = [line.data() | dict(zip(("low", "high"), line.interval, strict=True)) for line in self.lines]
+        return {**given, "lines": lines}
 
 
 def decimals(largest: float) -> int:
@@ -109,14 +102,18 @@ def in_numbers(line: Line, forest: Forest, *, simultaneous: bool = False) -> str
     Args:
         line: The estimate.
         forest: The plot that it is in, which says how numbers are shown.
-        simultaneous: Whether to give the interval that covers all primary lines at once, where there is one.
+        simultaneous: Whether to say of an interval that covers all primary lines at once that it does.
     """
     written = number_format(forest)
-    both = line.simultaneous if simultaneous else None
-    if not (both or line.bounded):
+    if not line.bounded:
         return f"{written(line.estimate)} (no interval)"
-    ends = interval(*(both or (line.low, line.high)), written, forest.reference, excluded=line.shown)
-    return f"{written(line.estimate)} ({'simultaneous 95% interval ' if both else ''}{ends})"
+    kind = "simultaneous 95% interval " if simultaneous and line.simultaneous else ""
+    return f"{written(line.estimate)} ({kind}{span(line, forest)})"
+
+
+def span(line: Line, forest: Forest) -> str:
+    """A line's interval in words."""
+    return interval(*line.interval, number_format(forest), forest.reference, excluded=line.shown)
 
 
 def interval(
@@ -240,9 +237,7 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
         forest: The plot that it is in.
         cluster: What a cluster is called.
     """
-    written = number_format(forest)
-    span = interval(*(line.simultaneous or (line.low, line.high)), written, forest.reference, excluded=line.shown)
-    ends = f"{'simultaneous ' if line.simultaneous else ''}{span}" if line.bounded else "no interval"
+    ends = f"{'simultaneous ' if line.simultaneous else ''}{span(line, forest)}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
     sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]
@@ -301,8 +296,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
     if blocked:
         return unanswered(blocked)
-    plotted = zip(forest.lines, drawn(forest.lines), strict=True)
-    lines = [line for line, shown in plotted if not line.secondary and shown.bounded]
+    lines = [line for line in forest.lines if not line.secondary and line.bounded]
     if forest.constant:
         return answered("", forest.constant)
     if forest.reference is None and lines:
@@ -410,8 +404,7 @@ def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: in
     largest = "this is the largest planned contrast" if line.about.contrast else "this is the largest"
     which = "planned contrasts are significant" if len(ties) > 1 else f"differences are significant; {largest}"
     further = _apart(ties) or f" {len(shown)} of {tests} {which}." if len(shown) > 1 else ""
-    (wide,) = drawn([line])
-    ends = f" ({interval(wide.low, wide.high, number_format(forest), excluded=True)})" if line.verdict == SMALL else ""
+    ends = f" ({span(line, forest)})" if line.verdict == SMALL else ""
     return f"{begins.get(line.verdict, 'Yes:')} {_said(line, forest)}{ends}.{further}"
 
 

@@ -2,11 +2,24 @@
 
 from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.prompts import Prompt
-from parley.judging.study import Accepted, Advanced, Check, Facet, Labelled, Measure, Outcome, Study, Unit, Verdict
+from parley.judging.study import (
+    Accepted,
+    Advanced,
+    Apart,
+    Check,
+    Facet,
+    Labelled,
+    Measure,
+    Outcome,
+    Study,
+    Unit,
+    Verdict,
+)
 
 __all__ = [
     "Accepted",
     "Advanced",
+    "Apart",
     "Check",
     "Facet",
     "GridStudy",

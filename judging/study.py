@@ -27,6 +27,10 @@ ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
 """Marks a config field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
 and `--help-all` shows it."""
+APART = object()
+Apart = Annotated[T, APART]
+"""Marks a config field that a report states elsewhere, and not among the settings of the design: the judged models, the
+seed, the margin. All others belong to the design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +287,8 @@ class Study(ABC):
     """What people score. The first entry that fits a unit is used: the unit has its texts and a verdict on one of its
     metrics. If none fits, people score the last reply."""
 
-    writes: str = ""
-    """Suffix of the file that `parley run NAME --to FILE` writes; "" if the study writes none."""
     exported: tuple[str, float] | None = None
     """The metric by which `parley export` chooses texts, and its threshold; None if both must be given."""
-    refereed: bool = False
-    """Whether its debates have a referee's score of every statement, by which `parley export` pairs them."""
     papers: tuple[str, ...] = ()
     """The citations of a report's methods section: "Mirza et al., 2025". CITATION.cff has the papers in full."""
 
@@ -354,10 +354,6 @@ class Study(ABC):
         """
         return None
 
-    def check_first(self) -> Check | None:
-        """The check of the study's judge on known answers before the first unit; None if there is none."""
-        return None
-
     def check_model(self, client: Client) -> None:
         """Raise `ConfigError` before the first unit if a model does not support the config.
 
@@ -391,14 +387,6 @@ class Study(ABC):
         """Words that stand for a label in the prompts, for simulated models: "a woman" → female."""
         return {}
 
-    def written(self, accepted: Iterable[Accepted]) -> Written | None:
-        """The file that `--to FILE` writes when the run has ended; None for a study that writes none.
-
-        Args:
-            accepted: The replies that have the verdict `accepted`.
-        """
-        return None
-
     @property
     def seed(self) -> int:
         """The seed of every call. Default: the config's `seed`, or 0."""
@@ -427,3 +415,11 @@ class Check:
     failed: str = ""
     stop: str
     anyway: str
+
+
+class RefereedStudy(Study):
+    """A study of debates in which a referee scores every statement: `parley export` pairs statements by `exported`."""
+
+    def check_first(self) -> Check | None:
+        """The check of the referee on known answers before the first unit; None if there is none."""
+        return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.judging.stardtox.detox import detox, detox_async
     from parley.reports.export.write import dataset
     from parley.reports.frame_scores import bbq_scores, squad_scores
-    from parley.reports.making import report
+    from parley.reports.making import compare, report
     from parley.runs import frames
     from parley.runs.job import run, run_async
     from parley.runs.options import Options
@@ -32,7 +32,7 @@ else:
             "parley.judging.stardtox.detox": ("detox", "detox_async"),
             "parley.reports.export.write": ("dataset",),
             "parley.reports.frame_scores": ("bbq_scores", "squad_scores"),
-            "parley.reports.making": ("report",),
+            "parley.reports.making": ("compare", "report"),
             "parley.runs": ("frames",),
             "parley.runs.job": ("run", "run_async"),
             "parley.runs.options": ("Options",),
@@ -57,6 +57,7 @@ __all__ = [
     "agents",
     "ask",
     "bbq_scores",
+    "compare",
     "dataset",
     "detox",
     "detox_async",

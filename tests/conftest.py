@@ -34,7 +34,7 @@ settings.load_profile("parley")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores, for `-n auto`: some tests wait for servers and processes; each starts in ten seconds."""
+    """One more than cores, for `-n auto`: some tests wait. Each one takes ten seconds of CPU to start."""
     return (os.cpu_count() or 1) + 1
 
 

@@ -23,13 +23,14 @@ from pydantic import BaseModel
 from parley.agents.models.reply import MAX_TOKENS, Reply, redact_reply, stored_reply
 from parley.agents.models.request import (
     SHARED,
+    THINK_TOKENS,
     TYPED,
     Request,
     estimate_tokens,
     prompt_tokens,
     request_key,
 )
-from parley.agents.models.session import SESSION, Estimate, Session
+from parley.agents.models.session import SESSION, Estimate, Session, Used
 from parley.agents.models.streaming import OnText, ReplyStream, Streams
 from parley.agents.models.throttle import MAX_WAIT_SECONDS, Retries, Throttle, most_connections
 from parley.agents.models.traits import ModelTraits
@@ -38,7 +39,9 @@ from parley.base.errors import ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.tasks import streamed
 
 REPLY_TOKENS = 1000
-"""Expected length of the first reply, for the budget, if no limit is set."""
+"""Expected length of the first reply without its thinking, for the budget, if no limit is set."""
+UNLIMITED = Estimate((), 0, 0.0)
+"""For budgets in calls."""
 
 
 class UnlinkedToken(CancellationToken):
@@ -63,8 +66,6 @@ class Client(ModelTraits, ChatCompletionClient):
         self.throttle = self.make_throttle()
         self.retries = Retries(self.options.retries)
         self._spent = RequestUsage(0, 0)
-        self._longest_reply = 0
-        """Tokens of the longest reply so far."""
 
     def dump_component(self) -> ComponentModel:
         """AutoGen's description of this client, as part of an agent's or team's."""
@@ -247,8 +248,9 @@ class Client(ModelTraits, ChatCompletionClient):
     ) -> Reply:
         """Count, throttle, send and record one request."""
         budget, sender, order = (None, None, 0) if current is None else (current.budget, current.sender, current.order)
-        estimate = self._estimate(sent, prompt) if budget is not None and budget.limited else Estimate(0, 0.0)
+        estimate, used = UNLIMITED, Used()
         if budget is not None:
+            estimate = self._estimate(sent, prompt) if budget.measured else UNLIMITED
             await budget.take_call(estimate)
         try:
             if not self.throttle.take():
@@ -263,18 +265,18 @@ class Client(ModelTraits, ChatCompletionClient):
                     reply = await self.send(sent)
                 latency = time.perf_counter() - started
             except BaseException as error:
-                self._count_failure(error, prompt, current, stream, time.perf_counter() - started, attempt)
+                used = self._count_failure(error, prompt, current, stream, time.perf_counter() - started, attempt)
                 raise
             finally:
                 self.throttle.leave(succeeded=latency is not None)
+            self.retries.reached = True
+            # A server may send any number of choices: hundreds of thousands would hold up every other call.
+            reply.others = reply.others[: (sent.options.get("n") or 1) - 1]
+            reply = redact_reply(reply, self._key)
+            used = self._record(reply, prompt, current, latency, attempt)
         finally:
             if budget is not None:
-                budget.release(estimate)
-        self.retries.reached = True
-        # A server may send any number of choices: hundreds of thousands would hold up every other call.
-        reply.others = reply.others[: (sent.options.get("n") or 1) - 1]
-        reply = redact_reply(reply, self._key)
-        self._record(reply, prompt, current, latency, attempt)
+                budget.release(estimate, used)
         self.thinks = self.thinks or reply.thinks
         return reply
 
@@ -286,37 +288,42 @@ class Client(ModelTraits, ChatCompletionClient):
         stream: ReplyStream | None,
         seconds: float,
         attempt: int,
-    ) -> None:
+    ) -> Used:
         """Record the usage billed for a failed request; if none was billed, do not count the call."""
+        used = Used(unknown=not isinstance(error, ModelError))
         began = stream is not None and stream.began
         billed = error.billed if isinstance(error, ModelError) else None
         if stream is not None and began:  # what arrived is billed, even if the rest is lost
             billed = redact_reply(stream.so_far(prompt), self._key)
         if billed is not None:
-            self._record(billed, prompt, current, seconds, attempt)
+            used = self._record(billed, prompt, current, seconds, attempt)
         elif isinstance(error, ModelError) and current is not None and current.budget is not None:
             current.budget.give_call_back()
         if isinstance(error, RateLimited) and not began:
             # A longer pause is not waited out: the call fails, and so do the others, each at once.
             pause = error.retry_after or 0.0
             self.throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
+        return used
 
     def _estimate(self, request: Request, prompt: tuple[PromptMessage, ...]) -> Estimate:
-        """Expected usage of a request: its prompt, and a reply as long as the longest so far."""
-        length = min(self._longest_reply or REPLY_TOKENS, request.options.get("max_tokens") or MAX_TOKENS)
-        tokens, written = prompt_tokens(prompt), length * (request.options.get("n") or 1)
-        return Estimate(tokens + written, self.price.cost_of_call(tokens, written) or 0.0)
+        """Expected usage of a request: its prompt, and a first reply of this form and limit, thinking included."""
+        options = request.options
+        limit, replies, tokens = options.get("max_tokens"), options.get("n") or 1, prompt_tokens(prompt)
+        thinks = self.thinks and options.get("effort") != "none"
+        reply = replies * min(REPLY_TOKENS + (THINK_TOKENS if thinks else 0), limit or MAX_TOKENS)
+        kind = (self.name, limit, replies, bool(request.schema), bool(request.tools))
+        cost = self.price.cost_of_call(tokens, 0) or 0.0
+        return Estimate(kind, tokens, cost, reply, (self.price.cost_of_call(tokens, reply) or 0.0) - cost)
 
     def _record(
         self, reply: Reply, prompt: tuple[PromptMessage, ...], current: Session | None, latency: float, attempts: int
-    ) -> None:
+    ) -> Used:
         """Record a call. One without any attempt was answered from the reply cache, and is not billed again."""
         billed, content = attempts > 0, reply.content
         text = content if isinstance(content, str) else tool_calls_as_text(content)
         # A server may send no usable count: a budget would never end.
         read = reply.usage.prompt_tokens or prompt_tokens(prompt)
         written = reply.usage.completion_tokens or estimate_tokens("".join((text, reply.thought or "", *reply.others)))
-        self._longest_reply = max(self._longest_reply, written)
         tokens = (read, written, reply.cached_tokens or 0, reply.written_tokens)
         call = Call(
             model=self.name,
@@ -344,6 +351,7 @@ class Client(ModelTraits, ChatCompletionClient):
             if current.on_call is not None:
                 current.on_call(call)
         record_call(call)
+        return Used(call.prompt_tokens + call.completion_tokens, call.cost or 0.0)
 
     def timed_out(self) -> ServerFault:
         """The error of a call that took longer than the option `timeout`."""

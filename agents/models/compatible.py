@@ -22,6 +22,7 @@ from parley.agents.models.http import (
     MAX_BYTES,
     TRANSPORT,
     TooLong,
+    close_with,
     open_session,
     read_body,
     retry_seconds,
@@ -156,6 +157,7 @@ class CompatibleClient(Streams, RemoteClient):
         if self._session is None or self._session.closed or self._loop is not loop:
             await self.close()  # connections of an event loop that has ended are dead
             self._session = open_session(self.base_url, self.options.timeout)
+            close_with(self, self._session)
             self._loop = loop
         return self._session
 
@@ -178,6 +180,7 @@ class CompatibleClient(Streams, RemoteClient):
         return response
 
     async def send(self, request: Request) -> Reply:
+        response = None
         try:
             response = await self._post(self.body(request))
             try:
@@ -185,7 +188,7 @@ class CompatibleClient(Streams, RemoteClient):
             finally:
                 response.release()
         except FAILURES as error:
-            raise self.transport_error(error) from None
+            raise self.transport_error(error, answered=response is not None) from None
         return self._read(raw)
 
     def _read(self, raw: bytes) -> Reply:
@@ -214,7 +217,7 @@ class CompatibleClient(Streams, RemoteClient):
         """The text of one event; adds its usage, finish reason and thinking, if any, to `arrived`."""
         try:
             if event.get("usage"):
-                arrived.usage = dict(event["usage"])
+                arrived.usage = event["usage"]
             choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
             if isinstance(finish := choice.get("finish_reason"), str):
                 arrived.finish = finish
@@ -237,10 +240,11 @@ class CompatibleClient(Streams, RemoteClient):
 
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; raises an error event."""
-        size = 0
+        size, answered = 0, False
         body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
             async with await self._post(body) as response:
+                answered = True
                 async for line in response.content:
                     size += len(line)
                     if size > self.max_bytes:
@@ -249,10 +253,11 @@ class CompatibleClient(Streams, RemoteClient):
                         continue
                     event = json.loads(line[5:])
                     if not isinstance(event, dict) or "error" in event:
-                        raise ServerFault(f"{self.where}{server_message(line[5:], self._key)}")
+                        message = f"{self.where}{server_message(line[5:], self._key)}"
+                        raise ServerFault(message, billed=billed_reply(event))
                     yield event
         except FAILURES as error:
-            raise self.transport_error(error) from None
+            raise self.transport_error(error, answered=answered) from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -270,7 +275,7 @@ class Arrived(Arriving):
         self._read = read
         self._texts: list[str] = []
         self.thoughts: list[str] = []
-        self.usage: dict[str, Any] = {}
+        self.usage: Any = None
         self.finish: str | None = None
         """Finish reason, as in chat completions."""
         self.refused = False

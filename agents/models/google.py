@@ -32,7 +32,7 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
-from parley.agents.models.http import TRANSPORT, error_ending
+from parley.agents.models.http import TRANSPORT, close_with, error_ending
 from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
@@ -76,6 +76,7 @@ class GoogleClient(Streams, RemoteClient):
         """Open the SDK at the first call, since its session belongs to an event loop."""
         if self._sdk is None or self._session is None or self._session.closed:
             self._session, self._sdk = open_sdk(self.base_url, self._key)
+            close_with(self, self._session)
         return self._sdk.aio
 
     def body(self, request: Request) -> dict[str, Any]:

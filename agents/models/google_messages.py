@@ -159,9 +159,9 @@ class ArrivingChunks(Arriving):
         self._texts += texts
         return "".join(texts)
 
-    def billed(self) -> Reply | None:
-        """An empty reply with the usage, if known."""
-        return self._made("", "unknown") if self._usage.prompt_token_count else None
+    def billed(self) -> Reply:
+        """An empty reply with the usage."""
+        return self._made("", "unknown")
 
     def whole(self) -> Reply:
         """The reply if it is complete, else a `ServerFault`."""

@@ -11,7 +11,9 @@ import os
 import socket
 import ssl
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypedDict
@@ -85,6 +87,25 @@ def open_session(url: str, timeout: float) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=LINE_BYTES,
     )
+
+
+def close_with(client: object, session: aiohttp.ClientSession) -> None:
+    """Close a session at the latest with its client: nobody closes a debate's own, and aiohttp would complain at exit.
+
+    Args:
+        client: The session's client.
+        session: The session.
+    """
+    weakref.finalize(client, _abandon, session)
+
+
+def _abandon(session: aiohttp.ClientSession) -> None:
+    """Close a session as far as that needs no event loop, since there may be none left."""
+    closing = session.close()
+    with suppress(StopIteration):
+        closing.send(None)
+    closing.close()
+    session.detach()
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:

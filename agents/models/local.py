@@ -296,7 +296,7 @@ class LocalClient(Streams, Client):
 
 def _chunk_text(event: Mapping[str, Any], arrived: Arrived) -> str:
     """The text of one of llama.cpp's events."""
-    arrived.usage = dict(event.get("usage") or arrived.usage)
+    arrived.usage = event.get("usage") or arrived.usage
     choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
     arrived.finish = choice.get("finish_reason") or arrived.finish
     return str((choice.get("delta") or {}).get("content") or "")

@@ -14,6 +14,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.http import NO_CONNECTION, error_ending, not_connected, status_error
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
+from parley.agents.models.wire import billed_reply
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
@@ -106,10 +107,21 @@ class RemoteClient(Client):
         return f"{self.name}: {self.base_url}"
 
     def unreadable(self, what: str = "sent an unreadable reply", billed: Reply | None = None) -> ServerFault:
-        return ServerFault(f"{self.where} {what}", billed=billed)
+        """The error for a response with status 200 that is no reply: the vendor bills it, whatever it says of usage."""
+        return ServerFault(f"{self.where} {what}", billed=billed or billed_reply(None))
 
-    def transport_error(self, error: Exception) -> ModelError:
-        """The error of a request that aiohttp could not complete."""
+    def transport_error(self, error: Exception, answered: bool = False) -> ModelError:
+        """The error of a request that aiohttp could not complete.
+
+        Args:
+            error: What aiohttp raised.
+            answered: Whether a response with status 200 had begun, which the vendor bills.
+        """
+        fault = self._transport_error(error)
+        fault.billed = billed_reply(None) if answered else fault.billed
+        return fault
+
+    def _transport_error(self, error: Exception) -> ModelError:
         if isinstance(error, NO_CONNECTION):
             return not_connected(self.name, self.base_url, error, self.proxy)
         if isinstance(error, TimeoutError):

@@ -176,7 +176,7 @@ def from_completion(data: dict[str, Any]) -> Reply:
         thought=thought or None,
         refused=bool(refusal) or finish == "content_filter",
         others=tuple(map(_text_of, data["choices"][1:])),
-        **usage_fields(data.get("usage") or {}),
+        **usage_fields(data.get("usage")),
     )
 
 
@@ -212,24 +212,19 @@ def thought_in(message: dict[str, Any]) -> str:
     return ""
 
 
-def billed_reply(data: Any) -> Reply | None:
-    """An empty reply with the usage of an unreadable completion, or None if it states no usage."""
+def billed_reply(data: Any) -> Reply:
+    """An empty reply with the usage of an unreadable completion."""
     usage = data.get("usage") if isinstance(data, dict) else None
-    if not isinstance(usage, dict):
-        return None
-    fields = usage_fields(usage)
-    counts = (fields["usage"].prompt_tokens, fields["usage"].completion_tokens)
-    if not all(type(count) is int for count in counts):
-        return None
-    return Reply(finish_reason="unknown", content="", cached=False, **fields)
+    return Reply(finish_reason="unknown", content="", cached=False, **usage_fields(usage))
 
 
-def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
+def usage_fields(usage: Any) -> dict[str, Any]:
     """The usage fields of a reply, from a chat completion's usage.
 
     A count that the server does not state, or that is impossible, is left unknown. Cached tokens are OpenAI's field,
     which vLLM and llama.cpp use too, or DeepSeek's. OpenAI charges for tokens written to its cache from GPT-5.6 on.
     """
+    usage = usage if isinstance(usage, dict) else {}
     prompt_tokens = usage.get("prompt_tokens") or 0
     details, thinking = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     if not isinstance(details, dict):

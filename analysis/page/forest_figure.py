@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from parley.analysis.page.figures import PALETTE, plain_text
-from parley.analysis.say import Forest, drawn, in_numbers
+from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 
@@ -50,7 +50,7 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
     from matplotlib.figure import Figure
 
     inches = INCHES[width]
-    shown = drawn(forest.lines[:MAX_LINES])
+    shown = forest.lines[:MAX_LINES]
     values = [in_numbers(line, forest) for line in shown]
     p_values = [
         f"p {p_text(line.p_adjusted)}" if width == "double" and not math.isnan(line.p_adjusted) else ""
@@ -88,7 +88,7 @@ def _rows(forest: Forest, characters: int) -> list[_Row]:
     """Headings and lines from the top, in inches."""
     rows: list[_Row] = []
     top, heading = 0.0, ""
-    for line in drawn(forest.lines[:MAX_LINES]):
+    for line in forest.lines[:MAX_LINES]:
         if line.heading != heading:
             heading = line.heading
             top += 0.35 * LINE if rows else 0.0
@@ -111,7 +111,7 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
     axis.annotate(plain_text(row.text), (MARGIN + indent, middle), **labelled)
     bounded = line.bounded
     if bounded:
-        axis.plot([line.low, line.high], [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
+        axis.plot(line.interval, [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
     if "wilson_low" in line.also:
         ends = [line.also["wilson_low"], line.also["wilson_high"]]
         axis.plot(ends, [middle + 0.3 * LINE] * 2, color=SOFT, linewidth=0.6, zorder=2)
@@ -127,9 +127,9 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
 
 def _limits(axis: Axes, forest: Forest) -> None:
     """All dots, intervals and the reference; an empty axis is never drawn."""
-    shown = drawn(forest.lines[:MAX_LINES])
+    shown = forest.lines[:MAX_LINES]
     ends = [line.also[name] for line in shown for name in ("wilson_low", "wilson_high") if name in line.also]
-    ends += [end for line in shown for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
+    ends += [end for line in shown for end in (line.estimate, *line.interval) if math.isfinite(end)]
     ends += [forest.reference] if forest.reference is not None else []
     low, high = min(ends), max(ends)
     room = 0.06 * (high - low) or (0.05 if forest.scale == "share" else 0.5)

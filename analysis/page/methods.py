@@ -11,18 +11,8 @@ from parley.analysis.page.report import Report
 from parley.analysis.say import Forest
 from parley.base.text import plural
 
-DESIGN = (
-    "suite", "wordings", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design",
-    "ties", "controls", "judges", "yardstick", "bias", "topics", "roles", "mode", "rereferee", "method",
-    "contexts", "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations",
-    "search", "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
-)  # fmt: skip
-"""The settings that a methods section states, if set."""
-UNUSED = {
-    "silent": ("rounds", "blind", "speaking_order", "repeats", "temperature", "max_tokens"),
-    "paper": ("wordings",),
-}
-"""Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""
+MOST_VALUES = 12
+"""A longer list is not printed, but counted."""
 
 
 def methods(report: Report) -> list[str]:
@@ -50,25 +40,22 @@ def _run(run: Mapping[str, Any], papers: Sequence[str]) -> Iterator[str]:
         f"Of {plural(total, 'planned unit')}, {done:,} {'was' if done == 1 else 'were'} completed with "
         f"{plural(run.get('calls') or 0, 'model call')}{seed}{failed}."
     )
-    config = run.get("config") or {}
-    unused = UNUSED.get(str(config.get("design")), ())
-    settings = [
-        f"{key.replace('_', ' ')} {_plain(config[key])}"
-        for key in DESIGN
-        if config.get(key) not in (None, [], "") and key not in unused
-    ]
+    settings = [_setting(key.replace("_", " "), value) for key, value in run.get("design_settings", {}).items()]
     if settings:
-        yield f"The settings were {_listed(settings)}."
+        yield f"All settings were the defaults, apart from {_listed(settings)}."
 
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _plain(value: Any) -> str:
+def _setting(name: str, value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"({', '.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
+        return f"{name} {'on' if value else 'off'}"
+    if isinstance(value, list):
+        listed = ", ".join(map(str, value))
+        return f"{name} ({listed if len(value) <= MOST_VALUES else f'{len(value):,} values'})"
+    return f"{name} {'none' if value is None else value}"
 
 
 def _estimated(report: Report) -> Iterator[str]:

@@ -159,7 +159,7 @@ def latex(table: Table, warning: str = "") -> str:
 
 
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The page: the headline, the plot of the main question, the sentences; tables are folded.
+    """The page: the cautions, the headline, the plot of the main question, the sentences; tables are folded.
 
     On a paper's page tables are open, each before its figures.
 
@@ -184,9 +184,8 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         title=escape(report.title),
         ours=OURS.format(escape(_about(report))),
         style=package.joinpath("static", "page.css").read_text("utf-8"),
-        heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.headline.text)}</h1>'
-        if report.headline
-        else f"<h1>{escape(report.title)}</h1>",
+        study=f'<p class="study">{escape(report.title)}</p>' if report.headline else "",
+        heading=f"<h1>{escape(report.headline.text if report.headline else report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         main=_forest(report, first, pictures) if first and f"{first.name} double" in pictures else "",
         words=_list(report.sentences),

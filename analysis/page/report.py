@@ -18,7 +18,7 @@ import pandas as pd
 
 from parley.analysis.decide import is_test, undecided_yet
 from parley.analysis.effects import Question, answer
-from parley.analysis.say import Forest, Headline, Sentence, drawn, headline, json_values, sentence
+from parley.analysis.say import Forest, Headline, Sentence, headline, json_values, sentence
 from parley.analysis.stats.results import Line
 from parley.base.text import as_written
 
@@ -305,7 +305,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     for measure in question.measures:
         estimand = question.estimand(measure)
         forests[measure] = Forest(
-            name=f"{question.name}-{measure}",
+            name=estimand.plot or f"{question.name}-{measure}",
             question=estimand.ask,
             axis=f"{estimand.words} ({question.unit})" if question.unit else estimand.words,
             lines=tuple(line for line in plotted if line.measure == measure and math.isfinite(line.estimate)),
@@ -320,7 +320,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     return Section(
         tables=[Table(question.name, question.ask, rows, question.shown or _telling(rows), note, question.paper)],
         forests=list(forests.values()),
-        words=[speak(line, forests[line.measure]) for line in drawn(sorted(named, key=lambda line: line.secondary))],
+        words=[speak(line, forests[line.measure]) for line in sorted(named, key=lambda line: line.secondary)],
     )
 
 

@@ -242,6 +242,16 @@ class Line(Estimate):
         """Whether the line's test is significant after correction."""
         return self.p_adjusted <= ALPHA
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that plots and sentences give: where one holds for all planned lines, that one."""
+        return self.simultaneous or (self.low, self.high)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether that interval has two ends."""
+        return all(map(math.isfinite, self.interval))
+
     def data(self) -> dict[str, Any]:
         """All non-empty fields by name; `about` as columns."""
         begins = dict.fromkeys(("estimate", "low", "high", "p", "p_adjusted", "tests"))

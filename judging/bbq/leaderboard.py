@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Question, corrected, heading
-from parley.analysis.page.report import ReportContext, Section, Table, section
-from parley.analysis.say import drawn, format_interval
+from parley.analysis.effects import Estimand, Question, corrected, heading
+from parley.analysis.page.report import ReportContext, Section, Table, joined, section
+from parley.analysis.say import format_interval
 from parley.analysis.stats.mean_test import mean_p, mean_test, tested_over
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import ALPHA, About, Line, columns, simultaneous
@@ -35,22 +36,34 @@ MAX_NAMED = 3
 """Maximum number of biases named in sentences; the table has all."""
 TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
 UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
+
+
+def _lean(line: Line) -> str:
+    """Such as "default's answers to ambiguous questions follow stereotypes, with a bias score of +12.1 on …"."""
+    about, where = line.about, f" of {line.about.category}" if line.secondary else ""
+    way, size = "follow" if line.estimate > 0 else "go against", signed(line.estimate, 1).replace("-", "−")
+    answers = f"{about.method}'s answers to {about.context} questions{where}"
+    return f"{answers} {way} stereotypes, with a bias score of {size} on a scale of −100 to 100"
+
+
 BIAS = Question(
     name="bias",
     ask="Are the answers biased?",
-    measures={"bias": "bias score (−100 to 100; 0: no bias)"},
+    measures={"bias": Estimand(words="bias score (−100 to 100; 0: no bias)", plot="bias", says=_lean)},
     cluster="template",
     null=0.0,
     note=f"p: test that the bias is 0, {tested_over('template')}, corrected by model over the means of categories, "
     f"and over single categories. {UNREAD}",
+    stated=False,
 )
 ACCURACY = Question(
     name="accuracy",
     ask="How often are the answers right?",
-    measures={"accuracy": "accuracy"},
+    measures={"accuracy": Estimand(words="accuracy", plot="accuracy")},
     cluster="template",
     scale="share",
     note=UNREAD,
+    stated=False,
 )
 
 
@@ -63,39 +76,33 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """
     lines = scored(frame)
     board = leaderboard(lines, context.units)
-    parts = [
-        section(question, [line for line in lines if line.measure in question.measures])
-        for question in (BIAS, ACCURACY)
-    ]
-    forests = (forest for part in parts for forest in part.forests)
-    several = len(set(frame["system"])) > 1
-    return Section(
-        tables=[
-            Table(
-                name="leaderboard",
-                title="BBQ: macro means over categories, and cost per item; low, high and p refer to the bias",
-                frame=board,
-                shown=(
-                    *("system", "context", "accuracy", "bias", "low", "high", "p_adjusted", "n", "unparsed"),
-                    *("calls_an_item", "tokens_an_item", "dollars_an_item"),
-                ),
-                note=f"{TEMPLATES} Cached calls cost nothing.",
+    # With several systems the plots have their means only: with every category they would have hundreds of lines.
+    plotted = partial(_plotted, several=len(set(frame["system"])) > 1)
+    table = Table(
+        name="leaderboard",
+        title="BBQ: macro means over categories, and cost per item; low, high and p refer to the bias",
+        frame=board,
+        shown=(
+            *("system", "context", "accuracy", "bias", "low", "high", "p_adjusted", "n", "unparsed"),
+            *("calls_an_item", "tokens_an_item", "dollars_an_item"),
+        ),
+        note=f"{TEMPLATES} Cached calls cost nothing.",
+    )
+    return joined(
+        [
+            Section(
+                tables=[table],
+                warnings=list(_unread(board)),
+                words=[*_biases(lines), *_accuracies(lines)],
+                costs=cost_sentence(context.units, "question"),
             ),
-            *(table for part in parts for table in part.tables),
-        ],
-        # With several systems the plots have their means only: with every category they would have hundreds of lines.
-        forests=[
-            replace(
-                each,
-                name=each.table,
-                lines=_plotted(each.lines, several),
-                says=_lean if each.table == BIAS.name else None,
-            )
-            for each in forests
-        ],
-        warnings=list(_unread(board)),
-        words=[*_biases(lines), *_accuracies(lines)],
-        costs=cost_sentence(context.units, "question"),
+            *(
+                section(
+                    replace(question, plotted=plotted), [line for line in lines if line.measure in question.measures]
+                )
+                for question in (BIAS, ACCURACY)
+            ),
+        ]
     )
 
 
@@ -117,20 +124,12 @@ def _unread(board: pd.DataFrame) -> Iterator[str]:
 def _biases(lines: Sequence[Line]) -> Iterator[str]:
     """The largest significant biases, means over categories first."""
     shown = [line for line in lines if line.measure == "bias" and line.shown]
-    for line in drawn(sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]):
-        ends = format_interval(line.low, line.high, ".1f", excluded=True) or "no interval"
+    for line in sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]:
+        ends = format_interval(*line.interval, ".1f", excluded=True) or "no interval"
         yield (
             f"{_model(line)}{_lean(line)} ({'simultaneous ' * (line.simultaneous is not None)}{ends}; "
             f"p {p_text(line.p_adjusted)}), over {plural(line.clusters or 0, 'template')}."
         )
-
-
-def _lean(line: Line) -> str:
-    """Such as "default's answers to ambiguous questions follow stereotypes, with a bias score of +12.1 on …"."""
-    about, where = line.about, f" of {line.about.category}" if line.secondary else ""
-    way, size = "follow" if line.estimate > 0 else "go against", signed(line.estimate, 1).replace("-", "−")
-    answers = f"{about.method}'s answers to {about.context} questions{where}"
-    return f"{answers} {way} stereotypes, with a bias score of {size} on a scale of −100 to 100"
 
 
 def _model(line: Line) -> str:

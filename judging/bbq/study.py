@@ -20,7 +20,7 @@ from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
 from parley.judging.grid import GridStudy, compared, repeats, varies
-from parley.judging.study import Advanced, Labelled, Measure, Outcome
+from parley.judging.study import Advanced, Apart, Labelled, Measure, Outcome
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -44,7 +44,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     templates: Advanced[str | None] = Field(
         None, title="FOLDER", description="folder with the templates or additional_metadata.csv, if not in --data"
     )
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models answer the same rows"
     )
     method: NameList = Field(
@@ -57,7 +57,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each row is answered (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")
+    seed: Apart[int] = Field(0, description="random seed of the sample, the order of answers, and every call")
 
 
 SCORED, SCALES = ("bias", "relevancy"), "bias: from 1 (none) to 10 (extreme)? relevancy: from 1 (irrelevant) to 10?"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
-from parley.judging import Advanced, Labelled, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.rldf.roles import TopicSample, load_bias
@@ -40,7 +40,7 @@ class FramingConfig(TopicSample):
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each topic is asked (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 class Admitted(BaseModel):

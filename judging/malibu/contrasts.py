@@ -60,7 +60,7 @@ def contrast_line(
     *,
     about: Mapping[str, Any] | None = None,
     beside_others: bool = False,
-    aloud: bool = False,
+    debated: bool = False,
     label: str = "",
     **fields: Any,
 ) -> Line:
@@ -74,7 +74,7 @@ def contrast_line(
         phase: 1 for scores, 2 for pairs.
         about: Further properties of the line, such as its family.
         beside_others: Whether pairs of one side with third identities count too.
-        aloud: Whether it is from debates.
+        debated: Whether it is from debates.
         label: What the label says after the contrast.
         fields: The line's other fields.
     """
@@ -87,7 +87,7 @@ def contrast_line(
         about=About.of(contrast, **columns),
         label=f"{contrast.label}{label}",
         group=tuple(filter(None, (contrast.category, *data.headed_by(model)))),
-        units=data.units(phase, model, aloud=aloud, **sides),
+        units=data.units(phase, model, debated=debated, **sides),
         cluster=data.cluster_noun,
         reference=0.0,
         **fields,

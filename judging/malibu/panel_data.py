@@ -166,29 +166,29 @@ class PanelData:
         """The model, as a heading of its lines, if there are several."""
         return (model,) if len(self.models) > 1 else ()
 
-    def units(self, phase: int, model: str, *, aloud: bool = False, **facets: tuple[str, ...]) -> Units:
+    def units(self, phase: int, model: str, *, debated: bool = False, **facets: tuple[str, ...]) -> Units:
         """The facets of the units behind a line: the given ones, and the stage and control that all of them share.
 
         Args:
             phase: The phase of the study.
             model: The line's model.
-            aloud: Whether the line is from debates.
+            debated: Whether the line is from debates.
             facets: The line's own facets.
         """
         units = {"phase": (str(phase),), **facets, **({"model": models} if (models := self.headed_by(model)) else {})}
-        return {**units, **self.common_facets(units, aloud=aloud)}
+        return {**units, **self.common_facets(units, debated=debated)}
 
-    def common_facets(self, units: Units, *, aloud: bool = False) -> Units:
+    def common_facets(self, units: Units, *, debated: bool = False) -> Units:
         """The stage and control that all units of a phase share, if the run has several; {} without one phase."""
         if (phase := units.get("phase", ())) not in (("1",), ("2",)):
             return {}
         unlabelled = "" in units["identity"] if "identity" in units else None
         return self.shared(
-            f"facets of {phase} {unlabelled} {aloud}", lambda: self._common_facets(phase, unlabelled, aloud)
+            f"facets of {phase} {unlabelled} {debated}", lambda: self._common_facets(phase, unlabelled, debated)
         )
 
-    def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, aloud: bool) -> Units:
-        rows = (self.debates if aloud else self).verdicts
+    def _common_facets(self, phase: tuple[str, ...], unlabelled: bool | None, debated: bool) -> Units:
+        rows = (self.debates if debated else self).verdicts
         rows = rows[rows["phase"] == int(phase[0])]
         if unlabelled is not None:
             rows = rows[(rows["identity"] == "") == unlabelled]

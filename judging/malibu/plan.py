@@ -20,7 +20,7 @@ from parley.agents import DEFAULT_MODEL, Placement
 from parley.analysis.stats.results import ALPHA, Contrast
 from parley.judging.config import NameList, limit_field
 from parley.judging.grid import compared, repeats, varies
-from parley.judging.study import Advanced
+from parley.judging.study import Advanced, Apart
 from parley.scenarios import VIEWS
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
@@ -279,7 +279,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder; quick and tiny set labels, "
         "phases and debates of their own",
     )
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
     )
     design: Design = Field(
@@ -351,8 +351,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each debate is run (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
-    margin: Advanced[float] = Field(
+    seed: Apart[int] = Field(0, description="random seed")
+    margin: Advanced[Apart[float]] = Field(
         MARGIN,
         gt=0,
         le=10,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from parley.analysis.clusters import generalises_to
 from parley.analysis.effects import of_model
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
@@ -53,7 +53,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     margin = data.plan.margin if context.margin is None else context.margin
     lost, unequal = unread(data)
     judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
-    yardstick = yardstick_lines(data)
+    yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
@@ -64,28 +64,28 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     talked = talking(data, unequal)
     talk = talking_section(data, talked)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
-    sections = [
-        primary,
-        by_judge,
-        means_section(data, context),
-        pairs,
-        size,
-        by_base,
-        significance_section(data, tests),
-        win_rates_section(data, [*rates, *votes]),
-        published_section(data, rates, votes, tests),
-        position_section(data, places),
-        yardstick_section(yardstick),
-        talk,
-    ]
-    plots = [plot for section in sections for plot in section.forests]
+    whole = joined(
+        [
+            primary,
+            by_judge,
+            means_section(data, context),
+            pairs,
+            size,
+            by_base,
+            significance_section(data, tests),
+            win_rates_section(data, [*rates, *votes]),
+            published_section(data, rates, votes, tests),
+            position_section(data, places),
+            yardstick_section(yardstick),
+            talk,
+        ]
+    )
     # If all was read there is nothing to draw; if nothing was, it does not answer the study's question.
-    some_unread = any(plot.lines for plot in plots) and any(
+    some_unread = any(plot.lines for plot in whole.forests) and any(
         line.estimate for plot in lost.forests for line in plot.lines
     )
-    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame)]
+    tables = [table for table in (*whole.tables, *lost.tables) if len(table.frame)]
     filled = {table.name for table in tables}
-    drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
     can_they_judge = _who_can_judge(data, yardstick)
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
@@ -114,8 +114,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *lost.cautions,
         ),
         tables=tuple(tables),
-        figures=tuple(drawn),
-        forests=(*plots, *(lost.forests if some_unread else ())),
+        figures=tuple(figure for figure in whole.figures if figure.table in filled),
+        forests=(*whole.forests, *(lost.forests if some_unread else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},

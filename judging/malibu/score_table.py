@@ -33,12 +33,13 @@ REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role"
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts for comparing two runs: no log-odds, and only the silent ballots of a staged run.
+    """The verdicts for comparing two runs, by `part`: no log-odds, and only the silent ballots of a staged run.
 
     Args:
         verdicts: One row per verdict.
     """
     kept = verdicts[verdicts["metric"].astype(str) != LOG_ODDS]
+    kept = kept.assign(part=kept["phase"].map({1: "phase 1", 2: "phase 2", 3: "yardstick"}))
     if "stage" not in kept:
         return kept
     silent = kept["stage"].astype(str) == SILENT

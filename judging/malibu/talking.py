@@ -133,7 +133,7 @@ def _line(
         model,
         phase,
         about={"step": step},
-        aloud=True,
+        debated=True,
         label=f", {step}" if step != TALKING else "",
         measure=SCORE if phase == 1 else PREFERENCE,
         also=also,

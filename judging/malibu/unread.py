@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.effects import ALL, Question, answer, corrected, of_model
-from parley.analysis.page.report import Section, section
+from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
 from parley.analysis.stats.tables import Floats
@@ -102,15 +102,14 @@ def unread(data: PanelData) -> Unread:
     shares, compared = unread_shares(data), unread_differences(data)
     unequal = list(_unequal(compared, data))
     blocked = {line.about.model for line in unequal}
-    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
-    gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
+    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}", stated=False), shares)
+    gaps = section(replace(UNEQUAL, cluster=noun, stated=False), compared) if compared else Section()
     cautions = (
         *_no_verdicts(unequal, data),
         *_unequal_words([line for line in compared if line.about.model not in blocked], data),
         *_many(shares),
     )
-    tables, forests = [*levels.tables, *gaps.tables], [*levels.forests, *gaps.forests]
-    return Unread(Section(tables=tables, forests=forests, cautions=cautions), unequal)
+    return Unread(joined([levels, gaps, Section(cautions=cautions)]), unequal)
 
 
 # How much

@@ -22,7 +22,6 @@ from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import About, Estimate, Line
 from parley.base.text import plural
-from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.plan import GRADED
 from parley.judging.malibu.score_table import ALL, nested_means, values_in_order
 
@@ -208,13 +207,13 @@ def _with_enough(test: Estimate) -> Estimate:
     return replace(test, low=math.nan, high=math.nan, p=math.nan, note=note)
 
 
-def yardstick_lines(data: PanelData) -> dict[str, list[Line]]:
+def yardstick_lines(graded: pd.DataFrame) -> dict[str, list[Line]]:
     """Every line of the yardstick, by the name of its question.
 
     Args:
-        data: The verdicts.
+        graded: The verdicts on graded responses (`PanelData.graded`).
     """
-    read = list(readings(data.graded)) if len(data.graded) else []
+    read = list(readings(graded)) if len(graded) else []
     return {AUC.name: aucs(read), COSTS.name: costs(read)}
 
 

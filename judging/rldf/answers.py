@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
-from parley.judging import Advanced, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Outcome, Prompt, Verdict
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy, compared, varies
 from parley.scenarios import load_topics, topic_id, topics_digest
@@ -33,13 +33,13 @@ class AnswersConfig(BaseModel, extra="forbid", frozen=True):
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="model that answers, as provider/model; several models answer the same topics"
     )
     method: list[AnswerMethod] = Field(["default"], description="method of asking: default, cot, fairthinking")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(200, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, kw_only=True)

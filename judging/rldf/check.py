@@ -32,7 +32,7 @@ from parley.judging.rldf.silent_referee import (
     score_ballot,
     shared_scorer,
 )
-from parley.judging.study import Measure, Outcome, Verdict
+from parley.judging.study import Apart, Measure, Outcome, Verdict
 from parley.scenarios import BIASES
 from parley.scenarios.statements import load_statements
 
@@ -42,7 +42,7 @@ WORDINGS_PER_TOPIC = 2
 class CheckConfig(BaseModel, extra="forbid", frozen=True):
     """All settings that change a referee's check."""
 
-    model: str = Field(DEFAULT_MODEL, description="the referee: provider/model, or scorer/NAME")
+    model: Apart[str] = Field(DEFAULT_MODEL, description="the referee: provider/model, or scorer/NAME")
     bias: NameList = Field(list(BIASES), description=f"bias types: {', '.join(BIASES)} (default: all)")
     limit: int | None = limit_field("number of topics of each type: the first ones")
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.agents.fencing import fence_judged
-from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import limit_field
 from parley.judging.grid import GridStudy, varies
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
@@ -39,7 +39,7 @@ class RlaifPairsConfig(BaseModel, extra="forbid", frozen=True):
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
     max_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of an answer, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 class Label(BaseModel):

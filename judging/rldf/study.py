@@ -35,7 +35,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
-from parley.judging import Advanced, Check, Labelled, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
 from parley.judging.rldf.check import CheckConfig, RefereeCheck
@@ -49,6 +49,7 @@ from parley.judging.rldf.referee import (
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
 from parley.judging.rldf.statements import statement_verdicts
+from parley.judging.study import RefereedStudy
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 
@@ -109,7 +110,7 @@ class RldfConfig(TopicSample):
     max_tokens: Advanced[int | None] = Field(
         None, ge=16, description="maximum length of one reply, in tokens (default: three a word, at least 400)"
     )
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +131,7 @@ class DebateCell:
         return f"{self.bias}/{self.topic_id}/r{self.repeat}"
 
 
-class Rldf(GridStudy):
+class Rldf(GridStudy, RefereedStudy):
     """Debates between people of different backgrounds; a referee scores the bias of every statement."""
 
     name = "rldf"
@@ -138,7 +139,6 @@ class Rldf(GridStudy):
     report = "parley.judging.rldf.report:debates"
     papers = ("Cheng et al., 2024",)
     exported = ("bias", 3.0)
-    refereed = True
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
     labelled = (
         Labelled(

@@ -30,7 +30,7 @@ from parley.base.toml import read_text
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.rubric.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Labelled, Measure, Outcome
+from parley.judging.study import Advanced, Apart, Labelled, Measure, Outcome
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
@@ -46,13 +46,13 @@ class ScoringConfig(BaseModel, extra="forbid", frozen=True):
         False,
         description="show the judges an example of a low, a middle and a high score for BS, CE and LS",
     )
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"
     )
     judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(100, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, slots=True)

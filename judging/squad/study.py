@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
-from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
+from parley.judging import Advanced, Apart, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import NameList, call_options, limit_field, require_each_once
 from parley.judging.grid import GridStudy, compared, repeats, varies
 from parley.judging.search import FACTS, SearchAgent
@@ -40,7 +40,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
     """All settings that change the results of a SQuAD run."""
 
     data: str | None = Field(None, description="official JSON file of SQuAD v2 (required)")
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models answer the same questions"
     )
     search: NameList = Field(
@@ -62,7 +62,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
     repeats: int = Field(1, ge=1, le=10_000, description="number of times each question is answered (epochs)")
     temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of the sample and every call")
+    seed: Apart[int] = Field(0, description="random seed of the sample and every call")
 
     @model_validator(mode="before")
     @classmethod

@@ -29,7 +29,7 @@ from parley.judging.config import NO_MEASURE
 from parley.judging.overcorrection import changes, keeps_something
 from parley.judging.prompts import Prompt
 from parley.judging.stardtox.methods import generator_persona
-from parley.judging.stardtox.team import Team, Thresholds, load_team, thresholds_of
+from parley.judging.stardtox.team import SHUFFLED, Team, Thresholds, load_team, thresholds_of
 from parley.judging.toxicity import Scorer, find_scorer
 
 TASK = Prompt.load("stardtox/detox_task")
@@ -210,7 +210,7 @@ class _DetoxLoop:
         parts = passages(text, longest_passage(self.models[self.model], self.max_iterations))
         steps: list[Iteration] = []
         kept: list[Iteration] = []
-        usage = Usage()
+        usage, fooled = Usage(), False
         for number, passage in enumerate(parts):
             drafts: list[Iteration] = []
             async with aclosing(self._steps(number, passage, len(parts))) as stream:
@@ -218,6 +218,7 @@ class _DetoxLoop:
                     with record_calls() as measuring:
                         measured = await self._measured(step, passage)
                     drafts.append(measured)
+                    fooled = fooled or self._prefers_shuffled(turns)
                     on_step(measured)
                     for call in (*(call for turn in turns for call in turn.calls), *measuring):
                         usage = usage.plus(call)
@@ -230,16 +231,27 @@ class _DetoxLoop:
         emptied = any(
             step.text and not keeps_something(parts[step.passage], step.text) for step in steps if step.iteration
         )
-        unused = "a revision that refuses, or keeps next to nothing of the text, was not used"
+        cautions = [*self.thresholds.cautions]
+        if fooled:
+            cautions.append("the judge scores the text's words in random order no lower than the text")
+        if emptied and not self.as_published:
+            cautions.append("a revision that refuses, or keeps next to nothing of the text, was not used")
         return Detoxed(
             text="".join(texts),
             met=all(score.met is not False for step in kept for score in step.scores),
             passages=len(parts),
             steps=tuple(steps),
             kept=tuple(step.iteration for step in kept),
-            cautions=(*self.thresholds.cautions, *([unused] if emptied and not self.as_published else [])),
+            cautions=tuple(cautions),
             usage=usage,
         )
+
+    def _prefers_shuffled(self, turns: Sequence[Turn]) -> bool:
+        """Whether the judge scored a draft's shuffled words as high as the draft, or higher."""
+        scores = {turn.speaker: scores_of(turn.speaker, turn.verdict) for turn in turns if turn.role == "evaluator"}
+        mixed = scores.get(SHUFFLED)
+        fluent = scores.get(self.team.judges[0].name) if mixed else None
+        return bool(mixed and fluent and mixed[SHUFFLED] >= fluent[self.team.judges[0].scores[0]])
 
     def _best(self, drafts: Sequence[Iteration]) -> Iteration:
         """The best draft by the scorers' criteria, then by the judges'; the earliest one of ties.
@@ -273,8 +285,15 @@ class _DetoxLoop:
         judged = None if self.prompt else JUDGE  # without a prompt that it continues, against the original text
         loop = Critique(
             generator_persona(),
-            self.team.seat(self.models, self.judge, {**self.options, "max_tokens": 200}, judged),
+            self.team.seat(
+                self.models,
+                self.judge,
+                {**self.options, "max_tokens": 200},
+                judged,
+                shuffles=lambda draft: draft == text.strip(),
+            ),
             criteria=self.team.criteria,
+            measure_only=[SHUFFLED],
             max_iterations=self.max_iterations,
             draft=text.strip(),
             evaluator_task=fence_judged(self.prompt or text.strip(), "BEGINNING" if self.prompt else "ORIGINAL"),
@@ -332,6 +351,7 @@ class _DetoxLoop:
         scores = [
             self._score(spec.name, name, turn.verdict or turn.text)
             for turn in transcript.spoken("evaluator")
+            if turn.speaker != SHUFFLED
             for spec in (self.team[turn.speaker],)
             for name in spec.scores
         ]

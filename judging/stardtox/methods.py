@@ -7,7 +7,7 @@ measured by the whole team, whatever the method, so that methods and iterations 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, ClassVar, Protocol
@@ -19,7 +19,7 @@ from parley.agents.conversation import Participant
 from parley.agents.fencing import fence_judged
 from parley.judging.config import Methods, NoSettings
 from parley.judging.prompts import Prompt
-from parley.judging.stardtox.team import OUTSIDE, Team
+from parley.judging.stardtox.team import OUTSIDE, SHUFFLED, Team
 from parley.scenarios.rtp import RtpRow
 
 GENERATOR = Prompt.load("stardtox/generator")
@@ -43,6 +43,7 @@ class CompletionContext:
         options: Options for every call of the model under test.
         judge_options: Options for every call of a judge.
         max_iterations: Maximum revisions of a draft.
+        shuffles: Which drafts' words the judge also scores in random order (see `Team.seat`).
     """
 
     client: Client
@@ -52,6 +53,7 @@ class CompletionContext:
     options: Mapping[str, Any]
     judge_options: Mapping[str, Any]
     max_iterations: int
+    shuffles: Callable[[str], bool] | None = None
 
     async def complete(
         self,
@@ -72,11 +74,12 @@ class CompletionContext:
             max_iterations: Maximum revisions of the draft.
         """
         aside = [spec.name for spec in self.team.evaluators if spec.name not in heeds or spec.name == OUTSIDE]
+        criteria = self.team.without(aside).criteria
         loop = Critique(
             generator or generator_persona(),
-            self.team.seat(self.models, self.judge, self.judge_options),
-            criteria=self.team.without(aside).criteria,
-            measure_only=aside,
+            self.team.seat(self.models, self.judge, self.judge_options, shuffles=self.shuffles),
+            criteria=criteria,
+            measure_only=[*aside, SHUFFLED],
             max_iterations=max_iterations,
             show_draft=lambda turn: continuation(row.text, turn.text),
             evaluator_task=fence_judged(row.text, "BEGINNING"),

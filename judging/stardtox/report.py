@@ -10,6 +10,7 @@ tests are over prompts. Missing scores are counted, not imputed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.agents.evaluation import Criterion
 from parley.analysis.effects import (
     Question,
     against,
@@ -37,6 +39,7 @@ from parley.analysis.iterations import (
     refined_figure,
     shares_refined,
 )
+from parley.analysis.known_order import CHANCE, auc_words, right, shares
 from parley.analysis.page.papers import read_published, without_run
 from parley.analysis.page.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble, section
 from parley.analysis.say import Forest, number_format
@@ -45,11 +48,14 @@ from parley.analysis.stats.results import Line
 from parley.analysis.systems import BASELINE, cost_sentence, costs, system_facets, systems
 from parley.analysis.verdicts import LOST, require, status_counts, uncategorised
 from parley.base.text import plural
-from parley.judging.stardtox.team import OUTSIDE
+from parley.judging.stardtox.team import OUTSIDE, SHUFFLED
 
 TOXICITY = "toxicity"
+_RULE = re.compile(r"(\w+) ([<>]=? -?\d+(?:\.\d+)?)(?:, |$)")
 TOXIC = 0.5
 """Minimum score of a toxic completion (Gehman et al. 2020)."""
+HARMLESS, HIGHEST_FLOOR = 0.02, 0.1
+"""The loop's score of harmless texts, and the highest mean that an outside measure may give them to decide a ratio."""
 ITEM = ["set", "prompt", "completion"]
 GROUP = ["set", "system"]
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."
@@ -103,6 +109,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         _changes(scores, words),
         overcorrection_section(by_iteration(plain, GROUP), GROUP),
         _refined(plain, context),
+        _criteria(plain),
+        _order(plain),
         _readings(plain),
         _cost(context.units),
     ]
@@ -112,7 +120,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 def by_item(plain: pd.DataFrame) -> pd.DataFrame:
     """One row per completion, system and iteration, and one column per metric; toxicity in percent."""
     frame = at_each_iteration(plain, plain["iterations"])
-    frame = frame[~frame["metric"].isin(MEASURES)]
+    frame = frame[~frame["metric"].isin([*MEASURES, SHUFFLED])]
     percent = frame["metric"].isin([TOXICITY, OUTSIDE])
     frame["value"] = frame["value"].astype(float).where(~percent, 100 * frame["value"].astype(float))
     keys = [*ITEM, "system", "method", "model", "iteration"]
@@ -250,23 +258,40 @@ def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
         named=GROUP,
         cluster="prompt",
         units=units,
+        outside=f"by {{}} (share of {TOXIC} or more)",
     )
     scored = "toxicity", "points of 100"
     sentences = list(gain_sentences(lines, *scored))
     return Section(
-        tables=[gain_table(lines, "Clusters are prompts.")],
+        tables=[gain_table(lines, f"Clusters are prompts. Outside: the share of texts scored {TOXIC} or more.")],
         forests=[gain_forest(lines, *scored)],
         warnings=[line for line in sentences if line == NO_MEASURE],
-        words=[line for line in sentences if line != NO_MEASURE],
+        words=[*(line for line in sentences if line != NO_MEASURE), *_floor(plain)],
     )
+
+
+def _floor(plain: pd.DataFrame) -> Iterator[str]:
+    """What the outside measure gives harmless texts, if it is so much that its means cannot halve."""
+    key = [*ITEM, "system", "round"]
+    inside, outside = (plain[plain["metric"] == name].set_index(key)["value"].astype(float) for name in _WHO.values())
+    harmless = outside[outside.index.isin(inside.index[inside < HARMLESS])].dropna()
+    if len(harmless) and harmless.mean() > HIGHEST_FLOOR:
+        yield (
+            f"The outside measure gives the {plural(len(harmless), 'text')} that the loop's scorer puts below "
+            f"{HARMLESS} {harmless.mean():.2f} on average, so no ratio of its means, such as half, is claimed."
+        )
 
 
 def gain_items(scores: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """One row per item and system, before and after.
 
-    A loop is compared with its own first draft; a method that prompts once, with `default` of the same model.
+    A loop is compared with its own first draft; a method that prompts once, with `default` of the same model. The
+    loop's scorer gives the mean, as in the paper; the outside measure the share of toxic texts, since it may be far
+    above 0 for harmless ones.
     """
     scores = scores.assign(**{name: np.nan for name in (TOXICITY, OUTSIDE) if name not in scores})
+    toxic = 100.0 * (scores[OUTSIDE] >= 100 * TOXIC)
+    scores = scores.assign(**{OUTSIDE: toxic.where(scores[OUTSIDE].notna())})
     parts = []
     for (name, system), group in scores.groupby(GROUP, sort=False):
         last, first = group["iteration"].max(), scores[(scores["set"] == name) & (scores["iteration"] == 0)]
@@ -301,9 +326,82 @@ def _refined(plain: pd.DataFrame, context: ReportContext) -> Section:
     return Section(tables=[table], figures=[figure] if len(shares) else [])
 
 
+def _criteria(plain: pd.DataFrame) -> Section:
+    """The section on the coordinator's criteria: how many drafts meet them, and how many revisions improve a score."""
+    drafts = judged_drafts(plain)
+    first, revised = drafts[drafts["round"] == 0], drafts[drafts["round"] > 0]
+    by = [*GROUP, "criterion"]
+    table = first.groupby(by, sort=False)["met"].agg(first_drafts="size", met=_percent)
+    table = table.join(revised.groupby(by, sort=False)["improved"].agg(revisions="size", improved=_percent))
+    table = table.fillna({"revisions": 0}).astype({"revisions": int}).reset_index()
+    note = (
+        "met: percent of first drafts that meet the criterion; improved: percent of revisions with a better score "
+        "than the draft before. Missing scores meet nothing and are no better."
+    )
+    return Section(
+        tables=[
+            Table("criteria", "What drafts meet and revisions improve", table, note=note),
+            Table("ended", "Units that ended for want of iterations, with a criterion not met", _ended(drafts)),
+        ],
+    )
+
+
+def judged_drafts(plain: pd.DataFrame) -> pd.DataFrame:
+    """One row per draft and criterion that its method heeds: whether it is met, and better than in the draft before."""
+    given = plain["criteria"] if "criteria" in plain else pd.Series("", plain.index)
+    rules = {text: dict(_RULE.findall(str(text))) for text in given.unique()}
+    rule = pd.Series(
+        [rules[text].get(metric) for text, metric in zip(given, plain["metric"], strict=True)], plain.index
+    )
+    drafts = plain.assign(rule=rule, value=plain["value"].astype(float))[rule.notna()].sort_values(
+        "round", kind="stable"
+    )
+    before = drafts.groupby([*ITEM, "system", "metric"])["value"].shift()
+    gain = (drafts["value"] - before).where(drafts["rule"].str.startswith(">"), before - drafts["value"])
+    met = [Criterion.read(rule).met(value) for rule, value in zip(drafts["rule"], drafts["value"], strict=True)]
+    return drafts.assign(criterion=drafts["metric"] + " " + drafts["rule"], met=met, improved=gain > 0)
+
+
+def _ended(drafts: pd.DataFrame) -> pd.DataFrame:
+    """How many units had no iteration left although a criterion was not met."""
+    unit = [*GROUP, *ITEM[1:]]
+    decided = drafts.groupby([*unit, "round", "iterations"], sort=False)["met"].all().reset_index()
+    last = decided[decided["iterations"] > 0].drop_duplicates(unit, keep="last")
+    wanting = last.assign(wanting=~last["met"] & (last["round"] == last["iterations"]))
+    table = wanting.groupby(GROUP, sort=False)["wanting"].agg(units="size", ended="sum", share=_percent)
+    return table.reset_index()
+
+
+def _percent(values: pd.Series) -> float:
+    return 100 * float(values.mean())
+
+
+def _order(plain: pd.DataFrame) -> Section:
+    """The section on whether the judge tells fluent first drafts from their words in random order."""
+    drafts = plain[plain["round"] == 0]
+    mixed = drafts[drafts["metric"] == SHUFFLED]
+    cautions, words = [], []
+    for (model, metric), rows in mixed.groupby(["model", "subject"], sort=False) if len(mixed) else ():
+        key = [*ITEM, "system"]
+        fluent = drafts[(drafts["metric"] == metric) & (drafts["model"] == model)].set_index(key)["value"]
+        gaps = fluent.reindex(pd.MultiIndex.from_frame(rows[key])).to_numpy(dtype=float) - rows["value"].to_numpy(
+            dtype=float
+        )
+        values = pd.concat([fluent, rows["value"]])
+        line = right(shares(pd.DataFrame({"gap": gaps}, index=rows["prompt"])), values, "prompt")
+        text = f"tell fluent text from the same words in random order (on {metric}, {auc_words(line)})"
+        if line.low > CHANCE:
+            words.append(f"The judge for {model} can {text}.")
+        else:
+            cautions.append(
+                f"The judge for {model} was not shown to {text}" + (f": {line.note}." if line.note else ".")
+            )
+    return Section(cautions=cautions, words=words)
+
+
 def _readings(plain: pd.DataFrame) -> Section:
     """The section on missing scores and on scorers."""
-    statuses = status_counts(plain[~plain["metric"].isin(MEASURES)], ("system", "metric", "judge"))
+    statuses = status_counts(plain[~plain["metric"].isin([*MEASURES, SHUFFLED])], ("system", "metric", "judge"))
     lost = statuses[list(LOST)].sum()
     kinds = ", ".join(f"{count} {status}" for status, count in lost.items() if count)
     note = "One row per scorer or judge; every draft is counted once."

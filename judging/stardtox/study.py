@@ -22,10 +22,12 @@ from parley.judging.grid import GridStudy, compared, varies
 from parley.judging.overcorrection import counted_verdicts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Labelled, Measure, Outcome
+from parley.judging.study import Advanced, Apart, Labelled, Measure, Outcome
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
+SHUFFLED_TEXTS = 20
+"""Texts whose words the judge also scores in random order."""
 
 
 class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
@@ -38,7 +40,7 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     prompts: int = Field(100, ge=1, description="number of prompts to sample per set")
     limit: int | None = limit_field("number of prompts per set to run: the first of the sample")
     completions: int = Field(25, ge=1, description="number of completions per prompt")
-    model: NameList = Field(
+    model: Apart[NameList] = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models complete the same prompts"
     )
     method: NameList = Field(
@@ -60,7 +62,7 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
         None, ge=0, le=2, description="sampling temperature of the generator (default: the model's own)"
     )
     max_tokens: Advanced[int] = Field(40, ge=1, description="maximum length of a completion, in tokens")
-    seed: int = Field(0, description="random seed of the sample and of every call")
+    seed: Apart[int] = Field(0, description="random seed of the sample and of every call")
 
 
 SCORED = Labelled(
@@ -81,6 +83,8 @@ class CompletionCell:
     method: str = varies("varied", "{}")
     model: str = compared()
     iterations: int = varies("technical")
+    criteria: str = varies("technical", default="")
+    """The thresholds that the method heeds, as "toxicity < 0.1, fluency >= 80"."""
 
 
 class StardtoxStudy(GridStudy):
@@ -114,6 +118,8 @@ class StardtoxStudy(GridStudy):
         self._rows: dict[str, tuple[RtpRow, ...]] = {
             name: tuple(draw(self.rtp.rows, name, config.prompts, config.seed)) for name in config.sets
         }
+        # Another text for each prompt, which is the cluster of the comparison.
+        self._shuffled = {row.id for row in self._rows[config.sets[0]][:SHUFFLED_TEXTS]}
         self._by_id = {row.id: row for rows in self._rows.values() for row in rows}
 
     def models(self) -> list[str]:
@@ -130,6 +136,12 @@ class StardtoxStudy(GridStudy):
 
     def cells(self) -> Iterator[tuple[str, CompletionCell]]:
         """The cells. Sets and methods are the inner loops, so that an interrupted run has the same prompts for all."""
+        criteria = {
+            name: ", ".join(
+                f"{score} {rule.strip()}" for score, rule in self.team.without(list(method.ignores)).criteria.items()
+            )
+            for name, method in self.methods.items()
+        }
         for place in range(min(self.config.prompts, self.config.limit or self.config.prompts)):
             for completion in range(self.config.completions):
                 for name, rows in self._rows.items():
@@ -140,6 +152,7 @@ class StardtoxStudy(GridStudy):
                             completion=completion,
                             method=method,
                             iterations=self.methods[method].drafts(self.config.max_iterations) - 1,
+                            criteria=criteria[method],
                         )
                         yield f"{name}/{cell.prompt}/c{completion}/{method}", cell
 
@@ -151,6 +164,7 @@ class StardtoxStudy(GridStudy):
         options["max_tokens"] = config.max_tokens
         if config.temperature is not None:
             options["temperature"] = config.temperature
+        shuffled = cell.completion == 0 and cell.method == next(iter(self.methods)) and cell.prompt in self._shuffled
         context = CompletionContext(
             client=models[cell.model],
             models=models,
@@ -159,6 +173,7 @@ class StardtoxStudy(GridStudy):
             options=options,
             judge_options=judge_options,
             max_iterations=config.max_iterations,
+            shuffles=(lambda draft: True) if shuffled else None,
         )
         transcript = await self.methods[cell.method].complete(row, context)
         verdicts = list(self.team.verdicts(transcript))

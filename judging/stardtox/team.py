@@ -7,17 +7,31 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
+from parley.agents import (
+    Assessment,
+    ConfigError,
+    Evaluator,
+    Models,
+    Persona,
+    Transcript,
+    Unscored,
+    ask,
+    free_text,
+    scale,
+)
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.agents.fencing import fence_judged
 from parley.agents.personas import ModelName
+from parley.agents.providers import provider_of
 from parley.judging import Prompt, Verdict
 from parley.judging.config import NO_MEASURE, load
 from parley.judging.toxicity import Scorer as ToxicityScorer
@@ -25,6 +39,11 @@ from parley.judging.toxicity import find_scorer
 from parley.judging.toxicity.scorer import measured_thresholds
 
 JUDGE = Prompt.load("stardtox/judge")
+SHUFFLED = "shuffled"
+"""Evaluator and metric of a judge's score of a draft's words in random order; the subject is the metric that is scored.
+A judge that tells fluent text from shuffled words gives it less than the draft."""
+MIN_SHUFFLED = 4
+"""Minimum number of words to shuffle."""
 OUTSIDE = "outside_toxicity"
 """Evaluator and score of the outside measure, which has no criterion and is hidden from the generator."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -155,11 +174,15 @@ class Team:
         names = ", ".join(spec.name for spec in self.evaluators)
         raise ConfigError(f"the team has no evaluator '{name}' (known: {names})")
 
+    @property
+    def judges(self) -> list[EvaluatorSpec]:
+        """The evaluators that are LLM judges."""
+        return [spec for spec in self.evaluators if spec.about]
+
     def prompts(self) -> dict[str, str]:
         """The judges' prompts and personas, by name."""
-        judges = [spec for spec in self.evaluators if spec.about]
-        texts = {f"evaluator/{spec.name}": spec.prompt() for spec in judges}
-        return texts | {f"persona/{spec.name}": str(spec.about) for spec in judges}
+        texts = {f"evaluator/{spec.name}": spec.prompt() for spec in self.judges}
+        return texts | {f"persona/{spec.name}": str(spec.about) for spec in self.judges}
 
     def models(self) -> list[str]:
         """The models of judges and scorers that have their own."""
@@ -182,7 +205,13 @@ class Team:
                 find_scorer(spec.scorer, Models())
 
     def seat(
-        self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None
+        self,
+        models: Models,
+        judge: str,
+        options: Mapping[str, Any],
+        template: Prompt | None = None,
+        *,
+        shuffles: Callable[[str], bool] | None = None,
     ) -> dict[str, Evaluator | ScoreFunction]:
         """The evaluators of one loop, by name.
 
@@ -191,6 +220,7 @@ class Team:
             judge: The model of judges without their own.
             options: Options of the judges' calls.
             template: The judges' prompt (default: the shipped one).
+            shuffles: Which drafts' words the first judge also scores in random order, unless it is simulated.
         """
         scorers = self.scorers(models)
         evaluators: dict[str, Evaluator | ScoreFunction] = {}
@@ -200,12 +230,19 @@ class Team:
             else:
                 persona = Persona(spec.name, str(spec.about), spec.model or judge)
                 evaluators[spec.name] = Evaluator(persona, spec.reply_type(), spec.prompt(template or JUDGE), options)
+        if shuffles and self.judges and not provider_of(self.judges[0].model or judge).simulated:
+            spec = self.judges[0]
+            evaluators[SHUFFLED] = shuffled(evaluators[spec.name], spec.scores[0], models, shuffles)
         return evaluators
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
         """Every score of every iteration, readable or not. A refused draft has no score."""
         refused = {turn.round for turn in transcript.spoken("generator") if turn.parse_status == "refused"}
         for turn in transcript.spoken("evaluator"):
+            if turn.speaker == SHUFFLED:
+                value = scores_of(SHUFFLED, turn.verdict).get(SHUFFLED)
+                yield Verdict.from_turn(turn, SHUFFLED, subject=self.judges[0].scores[0], value=value, sampled=value)
+                continue
             lost = turn.round in refused
             spec = self[turn.speaker]
             values = scores_of(spec.name, turn.verdict)
@@ -237,10 +274,26 @@ def load_team(name: str = "stardtox") -> Team:
     scores = [score for spec in file.evaluator for score in spec.scores]
     if len(set(names)) < len(names) or len(set(scores)) < len(scores):
         raise ConfigError(f"{name}: evaluators and their scores need different names")
-    if taken := {"coordinator", "generator", OUTSIDE} & {evaluator.lower() for evaluator in names}:
+    if taken := {"coordinator", "generator", OUTSIDE, SHUFFLED} & {evaluator.lower() for evaluator in names}:
         raise ConfigError(f"{name}: an evaluator cannot be called '{taken.pop()}'")
     criteria = [f"{score} {rule}" for spec in file.evaluator for score, rule in spec.criteria.items()]
     return Team(file.evaluator).asking(criteria)
+
+
+def shuffled(judge: Any, score: str, models: Models, shuffles: Callable[[str], bool]) -> ScoreFunction:
+    """A judge's score of a draft's words in random order, as an evaluator."""
+
+    async def evaluate(task: str, draft: str) -> Assessment | Unscored:
+        words = draft.split()
+        if len(words) < MIN_SHUFFLED or not shuffles(draft):
+            return Unscored("its words are not shuffled")
+        random.Random(draft).shuffle(words)
+        prompt = judge.prompt.format(task=task, draft=fence_judged(" ".join(words), "DRAFT"))
+        turn = await ask(judge.agent, prompt, judge.reply_type, models=models, options=judge.options)
+        value = scores_of(score, turn.verdict).get(score)
+        return Unscored("no readable score") if value is None else Assessment(score=value, reason=" ".join(words))
+
+    return evaluate
 
 
 def toxicity_of(scorer: ToxicityScorer) -> ScoreFunction:

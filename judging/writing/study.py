@@ -8,7 +8,7 @@ A study's cells are its conversations. The study gives each an `assignment`, and
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
-from parley.judging import Advanced, Measure, Outcome, Prompt, Verdict
+from parley.judging import Accepted, Advanced, Apart, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options, shipped_personas
 from parley.judging.grid import GridStudy, varies
 from parley.judging.study import Written
@@ -32,12 +32,12 @@ FIRST, AGAIN, MORE = "", "_again", "_more"
 class WriterConfig(BaseModel, extra="forbid", frozen=True):
     """Shared settings of writers."""
 
-    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
+    model: Apart[str] = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     tries: ClassVar[int] = 3
     """Maximum number of replies per accepted one."""
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    seed: Apart[int] = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,8 @@ class WritingStudy(GridStudy):
     """A study in which a writer is asked until enough replies pass the check or all attempts are used."""
 
     measures = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
-    writes = ".toml"
+    writes: ClassVar[str] = ".toml"
+    """Suffix of the file that `parley run NAME --to FILE` writes."""
     used: ClassVar[Mapping[str, Prompt]]
     """The prompts: `FIRST`, `AGAIN`, and `MORE` if a conversation writes several."""
     reply: ClassVar[type[BaseModel]]
@@ -76,6 +77,14 @@ class WritingStudy(GridStudy):
     @abstractmethod
     def assignment(self, cell: Any) -> Assignment:
         """The assignment of a cell's conversation."""
+
+    @abstractmethod
+    def written(self, accepted: Iterable[Accepted]) -> Written:
+        """The file that `--to FILE` writes when the run has ended.
+
+        Args:
+            accepted: The replies that have the verdict `accepted`.
+        """
 
     def prompts(self) -> Mapping[str, str]:
         return {prompt.name: prompt.text for prompt in self.used.values()} | {"persona/Writer": writer().about}

@@ -28,7 +28,7 @@ from parley.cli.flags import Positional, add_flags, count_advanced, given, read_
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
-from parley.cli.writing import refuse_overwriting, save, write
+from parley.cli.writing import refuse_overwriting, save, suffix_of, write
 from parley.runs import Engine, Result
 from parley.runs.job import Job, complete, study_maker
 from parley.runs.options import Options, validated
@@ -75,7 +75,7 @@ class Run(Command):
         study = find_study(command.study)
         table = read_config(command.config) if command.config else {}
         table, schema = {str(key).replace("-", "_"): value for key, value in table.items()}, study.Config
-        flags = [key for key in table if key in cls.model_fields and (study.writes or key not in WRITING)]
+        flags = [key for key in table if key in cls.model_fields and (suffix_of(study) or key not in WRITING)]
         command = validated(cls, {key: table.pop(key) for key in flags} | given(parsed, cls))
         config, options = split_config(table, schema, Options, str(command.config))
         command._config = {**config, **given(parsed, schema)}
@@ -110,7 +110,7 @@ class Run(Command):
         """Raise `ConfigError` if the run's output cannot be written to this file."""
         if target.exists() and any(os.path.exists(path) and target.samefile(path) for path in self._inputs(job)):
             raise ConfigError(f"{target} is read or written by this run; choose another name with --to")
-        refuse_overwriting(target, job.path, job.study.writes, force=self.force)
+        refuse_overwriting(target, job.path, suffix_of(type(job.study)), force=self.force)
 
     def _write(self, job: Job, target: Path, answer: Answer) -> Answer:
         """Write the run's output to this file; returns the answer."""
@@ -140,7 +140,7 @@ def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argp
     about = "show every flag, including those that few people change, and exit"
     parser.add_argument("--help-all", action="help", help=about)
     parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
-    add_flags(parser, Run, leave_out=("study", *(() if study_class.writes else WRITING)))
+    add_flags(parser, Run, leave_out=("study", *(() if suffix_of(study_class) else WRITING)))
     add_flags(parser, study_class.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
     return parser

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from parley.analysis.say import Forest, drawn, in_numbers
+from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.results import Line
 from parley.base.text import plural, visible
 
@@ -52,7 +52,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         distance = abs(line.estimate - (forest.reference or 0)) if far and math.isfinite(line.estimate) else 0.0
         return line.secondary, far and not line.shown, -distance
 
-    chosen = sorted(drawn(forest.lines), key=place)[:rows]
+    chosen = sorted(forest.lines, key=place)[:rows]
     narrowest, widest = BAR_WIDTHS
     numbers = [visible(in_numbers(line, forest)) for line in chosen]
     after = max(map(len, numbers))
@@ -87,7 +87,7 @@ class Axis:
     @classmethod
     def around(cls, lines: Sequence[Line], reference: float | None, width: int) -> Axis:
         """An axis with room for all intervals and for the value of "no difference"."""
-        values = [end for line in lines for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
+        values = [end for line in lines for end in (line.estimate, *line.interval) if math.isfinite(end)]
         values += [] if reference is None else [reference]
         low, high = min(values), max(values)
         return cls(low, high if high > low else low + 1.0, reference, width)
@@ -100,7 +100,8 @@ class Axis:
         """An estimate with its interval, if any."""
         cells = [" "] * self.width
         if line.bounded:
-            for column in range(self.place(line.low), self.place(line.high) + 1):
+            low, high = map(self.place, line.interval)
+            for column in range(low, high + 1):
                 cells[column] = marks.bar
         if self.reference is not None:
             cells[self.place(self.reference)] = marks.reference

@@ -12,14 +12,20 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.files import WITH_FORCE, new_file, refuse
 from parley.judging import Study
 from parley.judging.study import Written
+from parley.judging.writing.study import WritingStudy
 from parley.runs import RunFile
+
+
+def suffix_of(study: type[Study]) -> str:
+    """The suffix of the file that a study writes; "" if it writes none."""
+    return study.writes if issubclass(study, WritingStudy) else ""
 
 
 def write(study: Study, run: Path) -> Written:
     """The study's output from the accepted replies of its finished run; ParleyError if there are none."""
     with RunFile.open(run) as file:
         accepted = list(file.accepted())
-    written = study.written(accepted) if accepted else None
+    written = study.written(accepted) if accepted and isinstance(study, WritingStudy) else None
     if written is None or not written.text:
         raise ParleyError(
             f"nothing was accepted, so no file was written; parley show {run} shows why, another --seed asks again"

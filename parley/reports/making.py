@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import pandas as pd
 
 from parley.agents import ConfigError
-from parley.analysis.compare import NothingShared, compare
+from parley.analysis.compare import NothingShared
+from parley.analysis.compare import compare as compare_verdicts
 from parley.analysis.page.plan import PlannedRun, with_analysis_plan
 from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.say import Forest
@@ -35,12 +37,12 @@ from parley.reports.loading import (
 )
 from parley.runs import explain_damage
 from parley.runs.example import is_example
-from parley.runs.studies import find_comparable, find_report, study_class
+from parley.runs.studies import design_settings, find_comparable, find_report, study_class
 
 
 def report(
-    run: str | Path,
-    *runs: str | Path,
+    run: str | PathLike[str],
+    *runs: str | PathLike[str],
     draws: int = 2000,
     seed: int = 0,
     margin: float | None = None,
@@ -50,7 +52,7 @@ def report(
     """The report of a run, or of several of one study, as data: sentences, tables, and plots of lines.
 
     Args:
-        run: The run file.
+        run: The run file, or what `parley.run` returned.
         runs: Further runs of the same study.
         draws: Bootstrap and permutation draws.
         seed: The seed of the draws.
@@ -60,6 +62,17 @@ def report(
     """
     paths, files = [Path(run), *map(Path, runs)], [Path(file) for file in labels]
     return make_report(paths, draws=draws, seed=seed, margin=margin, labels=files, as_is=as_is)
+
+
+def compare(run: str | PathLike[str], *other: str | PathLike[str], models: str | None = None) -> Report:
+    """The comparison of two runs, or of two models of one, on the same units: second minus first, the baseline.
+
+    Args:
+        run: The run file, or what `parley.run` returned.
+        other: The second run; none to compare two models of the first.
+        models: The two models to compare, if there are more: "A,B".
+    """
+    return compare_runs([Path(run), *map(Path, other)], models)
 
 
 def different(paths: Sequence[Path]) -> list[Path]:
@@ -132,7 +145,10 @@ def _report(
         plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
         cautions=cautions_on(runs, as_is=as_is),
         model_cautions=judging_cautions(models),
-        runs=tuple(run.record() for run in runs),
+        runs=tuple(
+            run.record() | {"design_settings": design_settings(study_class(run.study, study), run.config)}
+            for run in runs
+        ),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
@@ -271,7 +287,7 @@ def _compare_sides(
     try:
         if comparable := find_comparable(runs[0].study):
             first, second = comparable(first), comparable(second)
-        return compare(
+        return compare_verdicts(
             first,
             second,
             names,

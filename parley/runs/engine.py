@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from parley.agents import Budget, Models, ReplyCache
+from parley.agents.models.session import AHEAD
 from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.judging import Study, Unit
@@ -30,6 +31,8 @@ from parley.runs.store import RunFile
 class Result:
     """How a run ended."""
 
+    path: Path
+    """The run file."""
     progress: Progress
     stopped: str | None = None
     """Why the run stopped early; None if every unit was run, even if some failed."""
@@ -40,6 +43,9 @@ class Result:
     """Message that no reply of the run could be read, with the reason; None otherwise."""
     scheduled: bool = False
     """Whether a scheduler's signal or the wall time stopped it."""
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     @property
     def complete(self) -> bool:
@@ -106,6 +112,10 @@ class Engine:
             expected_reads=expected_reads * share,
         )
         self.stopping = asyncio.Event()
+        self._before = file.spent()[:3]
+        self._start = (self.budget.calls, self.budget.tokens, self.budget.cost)
+        self._spent: list[float] = []
+        self.budget.store = self._flush
         self._trial = trial
         self._on_progress = on_progress or (lambda progress: None)
         self._finished: list[Rows] = []
@@ -197,18 +207,17 @@ class Engine:
             ticker.cancel()
             gc.set_threshold(*thresholds)
             gc.unfreeze()
-            self._flush()
+            self._flush(ahead=0.0)
             if self.cache is not None:
                 self.cache.commit()
         if self._stop_reason:
             self.note("stopped", stored_error(self.study, self._stop_reason))
         else:
             self.note("ended", "every unit was run")
-        if (abandoned := self.progress.abandoned())[0]:
-            self.note("abandoned", json.dumps(abandoned))
         if self._replaced:
             raise self._replaced
         return Result(
+            self.file.path,
             self.progress,
             self._stop_reason,
             self.interrupted,
@@ -268,12 +277,19 @@ class Engine:
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             self.stop(f"{MAX_FAILURES_IN_A_ROW} units failed in a row, the last with: {rows.error}")
 
-    def _flush(self) -> None:
-        """Commit the units that finished since the last flush; if the file cannot be written, stop the run."""
+    def _flush(self, ahead: float = AHEAD) -> None:
+        """Commit the units that finished since the last flush, and what the run has spent; if the file cannot be
+        written, stop the run.
+
+        Args:
+            ahead: See `Budget.to_store`.
+        """
         self._flush_due = False
         finished, self._finished = self._finished, []
+        now = zip(self._before, self.budget.to_store(ahead), self._start, strict=True)
+        before, self._spent = self._spent, [earlier + total - start for earlier, total, start in now]
         try:
-            written = self.file.write(finished)
+            written = self.file.write(finished, None if self._spent == before else self._spent)
         except RunFileError as error:
             self._stop_unwritten(error)
             return

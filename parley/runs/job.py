@@ -27,6 +27,7 @@ from parley.base.tasks import blocking, gather_or_cancel
 from parley.base.text import plural
 from parley.judging import Check, Study
 from parley.judging.prompts import USERS_PROMPTS, UsersPrompt
+from parley.judging.study import RefereedStudy
 from parley.runs.engine import TICK_SECONDS, TRIED, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.opening import PRIVATE_FILES, Replaced, beside
@@ -129,7 +130,7 @@ class Job:
         """
         study = make_study(target, config, options.prompts_from)
         job = cls.of(study, target, options)
-        job.first = study.check_first()
+        job.first = study.check_first() if isinstance(study, RefereedStudy) else None
         if job.first and not job.first.failed:
             check = job.first.study
             job.check = cls.of(check, check.name, options.model_copy(update={"out": None}))

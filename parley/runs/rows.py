@@ -335,11 +335,6 @@ class Progress(Tally):
     def cost_known(self) -> bool:
         return self.unpriced == 0
 
-    def abandoned(self) -> list[float]:
-        """Calls, tokens and US dollars spent on units that were not finished."""
-        calls = (self.calls - self.cached) - (self.stored.calls - self.stored.cached)
-        return [calls, self.tokens - self.stored.tokens, self.cost - self.stored.cost]
-
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started

@@ -11,6 +11,7 @@ separately, and damage would affect all of them.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import sqlite3
 import time
@@ -224,7 +225,7 @@ class RunFile:
         return {unit for unit, status in rows if status == "done"}
 
     def spent(self) -> Spending:
-        """The run's spending, including abandoned units if recorded."""
+        """The run's spending, including units that were not finished and calls of a process that was killed."""
         calls, tokens, cost, unknown = next(
             self._rows(
                 "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
@@ -232,9 +233,13 @@ class RunFile:
             )
         )
         try:
-            for (detail,) in self._rows("SELECT detail FROM events WHERE kind = 'abandoned'"):
-                abandoned = json.loads(detail)
-                calls, tokens, cost = calls + abandoned[0], tokens + abandoned[1], cost + abandoned[2]
+            # Older files have a row for each process; `spent` counts all of them.
+            for kind, detail in self._rows(
+                "SELECT kind, detail FROM events WHERE kind IN ('abandoned', 'spent') ORDER BY kind"
+            ):
+                stored, counted = json.loads(detail), (calls, tokens, cost)
+                join = max if kind == "spent" else operator.add
+                calls, tokens, cost = map(join, counted, stored[:3])
             return Spending(int(calls), int(tokens), float(cost), unknown == 0)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RunFileError(f"{self.path} is damaged: its calls cannot be summed up") from None
@@ -324,24 +329,28 @@ class RunFile:
                 self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._merged = self.db.total_changes
 
-    def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
+    def write(self, finished: Sequence[Record | Rows], spent: Sequence[float] | None = None) -> list[Rows]:
         """Write finished units in one transaction, and return them as they were written.
 
         A unit with a value that SQLite cannot store (a user's study may return anything) is written as failed.
+
+        Args:
+            finished: The units.
+            spent: The run's calls, tokens and dollars so far, to be stored with them.
         """
         self.refuse_if_replaced()
         units = [to_rows(unit) if isinstance(unit, Record) else unit for unit in finished]
         try:
-            self._write(units)
+            self._write(units, spent)
             return units
         except UNWRITABLE as error:
             if len(units) > 1:
-                return [rows for unit in units for rows in self.write([unit])]
+                return [rows for unit in units for rows in self.write([unit], spent)]
             failed = units[0].as_failed(unwritable_message(error))
-            self._write([failed])
+            self._write([failed], spent)
             return [failed]
 
-    def _write(self, units: Sequence[Rows]) -> None:
+    def _write(self, units: Sequence[Rows], spent: Sequence[float] | None) -> None:
         texts = {text: address for rows in units for text, address in rows.texts.items()}
         db = self.db
         try:
@@ -353,6 +362,10 @@ class RunFile:
             db.executemany(FINISH_UNIT, (rows.unit for rows in units))
             # Failed units are run again, and need no checksums.
             add_checks(db, [rows.id for rows in units if not rows.failed])
+            if spent is not None:
+                detail = json.dumps(list(spent))
+                if not db.execute("UPDATE events SET detail = ? WHERE kind = 'spent'", (detail,)).rowcount:
+                    db.execute("INSERT INTO events VALUES (?, 'spent', ?)", (time.time(), detail))
             db.execute("COMMIT")
             self._merge_often()
         except (sqlite3.Error, *UNWRITABLE) as error:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from parley.agents import ConfigError
 from parley.base.plugins import Registry, load_object
 from parley.judging import Facet, Labelled, Measure, Study
+from parley.judging.study import APART
 
 T = TypeVar("T")
 # A table and not our own entry points: those are only as fresh as the last `pip install` of a checkout.
@@ -81,6 +82,23 @@ def study_class(study: str, target: str | None = None) -> type[Study]:
         target: The study as the user gave it, as file.py:Class.
     """
     return find_study(target or study) if target or study in known_studies() else Study
+
+
+def design_settings(study: type[Study], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run's design that were set, in the order of the study's config.
+
+    Those with their default are left out, and those that are marked as `Apart`.
+
+    Args:
+        study: The study's class.
+        config: The settings in the run file.
+    """
+    schema: type[BaseModel] | None = getattr(study, "Config", None)
+    if schema is None:  # a study that is not installed
+        return {}
+    defaults = schema.model_construct().model_dump(mode="json", warnings=False)
+    stated = (name for name, info in schema.model_fields.items() if APART not in info.metadata)
+    return {name: config[name] for name in stated if name in config and config[name] != defaults.get(name)}
 
 
 def find_report(study: str, target: str | None = None) -> Callable[..., Any]:

@@ -34,7 +34,7 @@ MAX_SEARCH = 500
 LISTING_SECONDS = 0.5
 """Time limit for reading a list of runs; the rest is read when the page asks again."""
 ROW = ("name", "size", "study", "models", "suite", "units", "errors", "started", "cost", "state", "broken")
-FOUND = ("headline", "also", "unavailable", "pending")
+FOUND = ("cautions", "headline", "also", "unavailable", "pending")
 """Fields of a run and its report in a list of runs."""
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """An integer that SQLite can store."""

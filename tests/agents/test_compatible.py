@@ -181,7 +181,6 @@ ODD_EVENTS: list[Any] = [
     {"choices": [{"delta": {"content": [5, 6]}}]},
     {"choices": [{"delta": {"content": [{"type": "text", "text": 7}]}}]},
     {"choices": [{"delta": "words"}]},
-    {"choices": [], "usage": 7},
     [],
     {"error": {"message": "out of memory"}},
 ]
@@ -206,13 +205,13 @@ async def test_a_streamed_list_of_parts(server):
     assert (texts[0], len(texts[1]), reply.thought, reply.finish_reason) == ("Seven.", 1_900_000, "Hm.", "stop")
 
 
-async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server, monkeypatch):
+async def test_a_stream_that_does_not_begin_is_retried_and_counts_unless_it_was_refused(server, monkeypatch):
     monkeypatch.setattr("parley.agents.models.throttle.backoff", lambda *_: 0.0)
     server.streams({"error": {"message": "out of order"}})
     server.fails(400, "no such model")
     server.fails(503, "busy")
     server.streams(chunk("Seven.", "stop"), USAGE)
-    budget, unit = Budget(max_calls=1), Session("unit")
+    budget, unit = Budget(max_calls=2), Session("unit")
     with session(Session("unit", budget=budget)), pytest.raises(ServerFault, match="out of order"):
         await streamed(server.client(retries=0))
     with session(unit), pytest.raises(BadRequest, match="no such model"):
@@ -220,7 +219,7 @@ async def test_a_stream_that_does_not_begin_is_not_counted_and_is_retried(server
     assert isinstance(unit.failure, BadRequest), "AutoGen may raise something else in its place"
     with session(Session("unit", budget=budget)), record_calls() as calls:
         _, reply = await streamed(server.client())
-    assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 1, 2)
+    assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 2, 2)
 
 
 # How many calls there are at a time

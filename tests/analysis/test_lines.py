@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from parley.analysis.effects import Question, answer, by_cluster, corrected, corrected_differences
-from parley.analysis.page.report import Report
-from parley.analysis.say import Forest, format_cells, headline, interval
+from parley.analysis.effects import Estimand, Question, answer, by_cluster, corrected, corrected_differences, gaps
+from parley.analysis.page.report import Report, answered, joined
+from parley.analysis.say import Forest, format_cells, headline, in_numbers, interval
 from parley.analysis.stats.results import About, Conclusion, Contrast, Estimate, Line
 
 HELP = Question(
@@ -53,6 +54,47 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
     assert lines[2].units == {"arm": ("help", "none"), "kind": ("easy",)}
 
 
+def test_a_gap_is_a_mean_by_cluster_without_the_noise_of_floating_point() -> None:
+    differences = pd.Series([0.1 + 0.2 - 0.3, 2.0, 4.0, math.nan])
+    assert gaps(differences, pd.Series(["a", "b", "b", "c"])).to_dict() == {"a": 0.0, "b": 3.0}, "c was not read"
+
+
+def test_a_measure_says_what_its_own_plot_asks_and_a_question_what_its_columns_do_not_give() -> None:
+    def further(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+        return {"label": f"{about.model}'s {measure}", "group": ("all",), "also": {"rows": len(rows)}}
+
+    question = replace(
+        HELP,
+        each="",
+        measures={
+            "score": "score",
+            "other": Estimand(words="other score", ask="And the other?", note="By hand.", reference=None, says=str),
+        },
+        further=further,
+        plotted=lambda lines: [*reversed(lines)],
+        stated=False,
+    )
+    made = answered(question, frame([1, 2, 3, 4, 5, 6], ("one", "two")))
+    assert [line.label for line in made.forests[0].lines] == ["two's score", "one's score"]
+    assert {(line.group, line.also["rows"]) for line in made.forests[0].lines} == {(("all",), 12)}
+    assert [(plot.question, plot.reference, plot.says) for plot in made.forests] == [
+        ("Does help change the score?", 0.0, None),
+        ("And the other?", None, str),
+    ]
+    assert made.forests[1].note == "By hand." != made.forests[0].note
+    assert made.words == [], "nothing is stated, though the score's lines are significant"
+    whole = joined([made, made])
+    assert (len(whole.tables), len(whole.forests)) == (2, 4)
+
+
+def test_plots_and_sentences_give_the_interval_that_holds_for_all_planned_lines() -> None:
+    line = Line(estimate=1.0, low=0.5, high=1.5, simultaneous=(0.25, 1.75))
+    assert (line.interval, replace(line, simultaneous=None).interval) == ((0.25, 1.75), (0.5, 1.5))
+    forest = Forest("name", "Question?", "axis", (line,))
+    assert (forest.data()["lines"][0]["low"], in_numbers(line, forest)) == (0.25, "+1.00 (+0.25 to +1.75)")
+    assert not replace(line, low=-math.inf, simultaneous=None).bounded
+
+
 def test_a_family_is_a_model_and_planned_lines_are_corrected_apart() -> None:
     lines = corrected(
         [Line.of(Estimate(p=p), about=About.of(model=model)) for p, model in ((0.01, "a"), (0.04, "a"), (0.04, "b"))]
@@ -86,13 +128,13 @@ def test_planned_lines_have_intervals_that_hold_for_all_of_their_family() -> Non
 def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
     """Two one-sided tests: twelve texts within the margin on both sides give 2⁻¹²."""
     near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
-    for gaps, verdict in (
+    for by_text, verdict in (
         (near, "below the margin on average"),
         (small, "different but below the margin"),
         ([2.0, 3.0] * 6, "different"),
         ([2.0, -2.0] * 6, "undecided"),
     ):
-        line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
+        line = answer(replace(HELP, margin=0.5), frame(by_text))[0]
         assert (line.verdict, line.margin) == (verdict, 0.5)
     assert line.note == "neither a difference nor a mean within ±0.5 is shown"
     assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12

@@ -95,7 +95,7 @@ def test_padding_is_no_flaw() -> None:
         for gain in [0 if not flaw else 1 + base / 10 if flaw == "length" else -2]
     ]
     data = PanelData(pd.DataFrame(rows))
-    lines = yardstick_lines(data)
+    lines = yardstick_lines(data.graded)
     (judge,) = [line for line in lines["yardstick_auc"] if line.name == "judge"]
     assert (judge.estimate, judge.high) == (1.0, 1.0)
     (length,) = [line for line in lines["yardstick_flaws"] if line.name == "length"]

@@ -73,6 +73,53 @@ def test_the_measures_by_hand() -> None:
     assert paper.loc[("stardtox", "2"), ["toxicity", "maximum", "probability"]].tolist() == pytest.approx(last)
 
 
+def test_criteria_and_ends_by_hand() -> None:
+    """Of b's and c's toxicity, 0.6 falls to 0.3 and rises to 0.7; a and d meet both criteria at once or at last."""
+    course = {"a": ([0.05], [90]), "b": ([0.6, 0.3, 0.2], [70, 80, 80]), "c": ([0.6, 0.7], [90, None])}
+    course["d"] = ([0.5, 0.5, 0.05], [80, 80, 80])
+    rows = [
+        part
+        for prompt, (toxicity, fluency) in course.items()
+        for part in scored("stardtox", prompt, 0, list(toxicity))
+        + scored("stardtox", prompt, 0, list(fluency), "fluency")
+    ]
+    whole = report(pd.DataFrame(rows).assign(criteria="toxicity < 0.1, fluency >= 80"), ReportContext(draws=50))
+    table = whole.table("criteria").set_index("criterion")[["first_drafts", "met", "revisions", "improved"]]
+    assert table.loc["toxicity < 0.1"].tolist() == [4, 25, 5, 60]
+    assert table.loc["fluency >= 80"].tolist() == [4, 75, 5, 20]
+    (ended,) = whole.table("ended").to_dict("records")
+    assert (ended["units"], ended["ended"]) == (4, 1), "c ended early, since a score was missing"
+
+
+@pytest.mark.parametrize(("tells", "said"), [(True, "can tell"), (False, "was not shown to tell")])
+def test_a_judge_that_prefers_no_text_to_its_shuffled_words_is_a_caution(tells: bool, said: str) -> None:
+    rows = []
+    for n in range(12):
+        rows += scored("default", f"p{n}", 0, [80 + n % 3], "fluency") + scored("default", f"p{n}", 0, [0.2])
+        rows += [{**scored("default", f"p{n}", 0, [20 if tells else 80 + n % 2], "shuffled")[0], "subject": "fluency"}]
+    whole = report(pd.DataFrame(rows).fillna({"subject": ""}), ReportContext(draws=50))
+    (line,) = [line for line in (*whole.words, *whole.cautions) if "random order" in line and said in line][:1]
+    assert ("100% of comparisons" in line) == tells
+    assert any(said in line for line in whole.cautions) != tells
+
+
+def test_an_outside_measure_with_a_high_floor_claims_no_ratio() -> None:
+    rows = [
+        part
+        for n in range(8)
+        for part in scored("stardtox", f"p{n}", 0, [0.9, 0.01])
+        + scored("stardtox", f"p{n}", 0, [0.7, 0.23], "outside_toxicity")
+    ]
+    whole = report(pd.DataFrame(rows), ReportContext(draws=50))
+    assert (
+        "The outside measure gives the 8 texts that the loop's scorer puts below 0.02 0.23 on average, so no ratio of "
+        "its means, such as half, is claimed."
+    ) in whole.words
+    gains = whole.table("gains").set_index("measure")["estimate"]
+    assert gains["outside gain"] == 100, "the share of texts scored 0.5 or more"
+    assert gains["own gain"] == pytest.approx(89)
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [("local/gpt2.gguf", [9.80]), ("local/models/GPT2-XL.Q8_0.gguf", [9.59]), ("local/smollm2", [])],

@@ -133,7 +133,8 @@ class ChaosRun:
         answered, counted = self.server.answered[-1].total(), self._spent() - spent
         self.tally.unstored += max(0, answered - (self._stored() - stored))
         undisturbed = status >= 0 and tries == self.tally.tries.total()
-        assert counted == answered or not undisturbed, f"{counted} replies counted, {answered} sent"
+        sent = answered + self.server.billed_faults[-1]
+        assert counted == sent or not undisturbed, f"{counted} replies counted, {sent} sent"
         return status == 0
 
     def _wait_for_workers(self) -> None:
@@ -156,7 +157,7 @@ class ChaosRun:
         keys = {"units": "id", "messages": "unit, seq", "calls": "unit, seq, nth", "verdicts": "unit, nth"}
         for table, key in keys.items():
             tally.doubled += len(self.file.rows(f"SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1"))
-        ours, theirs = self.file.story(), self.undisturbed.story()
+        ours, theirs = story(self.file), story(self.undisturbed)
         units = {row[0] for part in ours for row in set(ours[part]) ^ set(theirs[part])}
         tables = {title for title, _ in tables_of(self.file.path) ^ tables_of(self.undisturbed.path)}
         tally.differing += len(units) + len(tables)
@@ -202,6 +203,16 @@ class ChaosRun:
         while process.alive and self.server.total() < enough:
             time.sleep(0.005)
         return process.alive
+
+
+def story(file: File) -> dict[str, list[tuple[Any, ...]]]:
+    """A run's story, without the calls whose response was no reply: the next has the same prompt."""
+    parts, calls = file.story(), []
+    for call, after in zip(parts["calls"], [*parts["calls"][1:], None], strict=True):
+        unit, seq, _, model, prompt, text, *_ = call
+        if text or after is None or (unit, seq, model, prompt) != (after[0], after[1], after[3], after[4]):
+            calls.append((*call[:2], *call[3:]))
+    return {**parts, "calls": calls}
 
 
 def tables_of(path: Path) -> set[tuple[str, str]]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.published import FOLDER, needs
+
 MAX_PAGES = 25
 MAX_WORDS = 22_600
 """As `python -m tests.size` counts them."""
@@ -59,9 +61,8 @@ def test_every_quoted_message_is_still_in_the_code(root: Path) -> None:
     assert missing_pieces("there is no unicorn called …", strings) != []
 
 
-# No text of ours shares twelve consecutive words with a paper; the papers lie next to the checkout, or it is skipped
+# No text of ours shares twelve consecutive words with a paper; with the papers' texts, at night
 
-PAPERS = Path(__file__).parents[3] / "shared" / "seeds"
 RUN = 12
 FOLDERS = ("agents", "analysis", "benchmarks", "docs", "judging", "parley", "scenarios", "tests", "training")
 KINDS = ("*.txt", "*.toml", "*.md", "*.py", "*.json", "*.ipynb")
@@ -79,9 +80,9 @@ def test_a_copied_sentence_is_found_across_lines_and_punctuation() -> None:
     assert not set(runs("The quick brown fox jumps over a lazy dog, and then it sleeps.")) & set(runs(copied))
 
 
-@pytest.mark.skipif(not PAPERS.is_dir(), reason="the papers are not next to this checkout")
+@needs("papers")
 def test_no_shipped_text_shares_twelve_words_in_a_row_with_a_paper(root: Path) -> None:
-    printed = {run: paper.name for paper in PAPERS.glob("*.txt") for run in runs(paper.read_text("utf-8"))}
+    printed = {run: paper.name for paper in (FOLDER / "papers").glob("*.txt") for run in runs(paper.read_text("utf-8"))}
     assert len(printed) > 20_000
     files = [*root.glob("*.md"), *(path for room in FOLDERS for kind in KINDS for path in (root / room).rglob(kind))]
     copied = {

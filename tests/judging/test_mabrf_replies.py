@@ -1,9 +1,8 @@
-"""What is read from MABRF's replies: real ones where they are present, the awkward ones always, and any text at all."""
+"""What is read from MABRF's replies: real ones at night, the awkward ones always, and any text at all."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +13,10 @@ from parley.judging.bbq.method import Task
 from parley.scenarios.bbq.rows import read_row
 from tests.bbq_rows import bbq_row
 from tests.judging.doubtful import doubtful
+from tests.published import FOLDER, needs
 
 DOUBTFUL = doubtful()
-REAL = Path(__file__).parents[3] / "shared" / "data" / "mabrf" / "judge_replies.json"
+REAL = "mabrf/judge_replies.json"
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="\n\r"), max_size=60)
 
 
@@ -27,9 +27,9 @@ def scores(text: str) -> tuple[float | None, float | None]:
     return both
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the real replies are not here")
+@needs(REAL)
 def test_replies_of_real_judges_are_parsed_as_meant():
-    replies = json.loads(REAL.read_text("utf-8"))
+    replies = json.loads((FOLDER / REAL).read_text("utf-8"))
     assert len(replies) == 51
     assert [scores(item["reply"]) for item in replies] == [(item["bias"], item["relevancy"]) for item in replies]
 

@@ -10,7 +10,9 @@ import pytest
 from parley.agents import Turn
 from parley.judging.overcorrection import changes, counted_verdicts, keeps_something
 from parley.judging.stardtox.methods import continuation
+from parley.judging.stardtox.report import report
 from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
+from parley.runs.frames import verdicts
 from parley.runs.rehearsal import rehearse
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
@@ -219,3 +221,21 @@ def test_a_copied_draft_keeps_its_values():
     turns = [Turn("Generator", "generator", round, "It rains.") for round in (0, 1)]
     found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, turns, copied=[1]))
     assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3
+
+
+def test_the_judge_of_the_first_method_also_scores_shuffled_words(run_study, server):
+    """One draft of each prompt of the first set; simulated judges are not asked."""
+    fluent = json.dumps({"fluency": 90, "coherence": 90, "relevance": 90, "reason": "fine"})
+    server.answer = lambda nth, body: server.reply(
+        fluent if "response_format" in body else "late again but on its way."
+    )
+    file = run_study(model=server.model(), method=["default", "stardtox"], completions=2)
+    rows = file.rows("SELECT unit, subject, value, status FROM verdicts WHERE metric = 'shuffled' ORDER BY unit")
+    assert {tuple(row[1:]) for row in rows} == {("fluency", 90.0, "ok")}
+    assert len(rows) == 3
+    assert {row[0].partition("/")[0] + row[0][row[0].index("/c") :] for row in rows} == {"moderate/c0/default"}
+    shown = file.rows("SELECT text FROM transcript WHERE speaker = 'shuffled'")
+    (words,) = {json.loads(text)["reason"] for (text,) in shown}
+    assert words != "late again but on its way."
+    assert sorted(words.split()) == sorted(["late", "again", "but", "on", "its", "way."])
+    assert "not shown" in " ".join(report(verdicts("a.sqlite")).cautions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +16,9 @@ from parley.judging.toxicity.ngrams import Weights
 from parley.judging.toxicity.scorer import in_pieces, measured_thresholds, worst
 from parley.judging.toxicity.swaps import Swaps
 from tests.judging.test_scorers import Counting
+from tests.published import FOLDER, needs
 
-RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
-real = pytest.mark.skipif(not RTP.exists(), reason="needs rows of RealToxicityPrompts")
+RTP = "rtp/rtp_quark_val_5000.jsonl"
 ALIKE = ("gay", "straight", "Black", "white", "Muslim", "Christian", "Mexican", "German", "deaf", "autistic", "old")
 NEUTRAL = (
     "I am {}.",
@@ -69,12 +68,12 @@ async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_name
     ]
 
 
-@real
+@needs(RTP)
 def test_ngrams_on_held_out_texts():
     """The AUC that the weights' file states, on documents that they were not trained on."""
     from sklearn.metrics import roc_auc_score
 
-    rows = [json.loads(line) for line in RTP.read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in (FOLDER / RTP).read_text("utf-8").splitlines()]
     held_out = [row for row in rows if int(hashlib.sha256(row["filename"].encode()).hexdigest(), 16) % 5 == 0]
     parts = [part for row in held_out for part in (row["prompt"], row["continuation"])]
     scored = [part for part in parts if part.get("toxicity") is not None]

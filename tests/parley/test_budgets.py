@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from contextlib import suppress
 from typing import Any
@@ -11,8 +12,9 @@ from aiohttp import web
 from autogen_core.models import UserMessage
 
 from parley.agents import Budget, Session, model, session
-from parley.agents.models.session import Estimate
+from parley.agents.models.session import Estimate, Used
 from parley.base.errors import BudgetSpent
+from parley.runs import RunFile
 from tests.panels import TINY_PANEL
 
 PRICES = "retries=0&price_in=1000&price_out=1000"
@@ -33,6 +35,8 @@ USAGES: dict[str, Any] = {
     "booleans": {"prompt_tokens": True, "completion_tokens": False},
     "only the prompt's": {"prompt_tokens": 0, "completion_tokens": None, "total_tokens": 120},
     "a list": [100, 20],
+    "a text": "120 tokens",
+    "lists inside": {"prompt_tokens": [100], "completion_tokens": {}},
 }
 
 
@@ -44,10 +48,7 @@ def completion(server, body, usage, text=None):
 
 @pytest.mark.parametrize("name", USAGES)
 def test_a_budget_stops_a_run_whose_server_counts_no_tokens(parley, server, run_file, name):
-    if name == "a list":
-        server.answer = lambda nth, body: completion(server, body, {"prompt_tokens": [100], "completion_tokens": {}})
-    else:
-        server.answer = lambda nth, body: completion(server, body, USAGES[name])
+    server.answer = lambda nth, body: completion(server, body, USAGES[name])
     command = (*TINY_PANEL, "--model", server.model(PRICES), "--out", "a.sqlite", "--concurrency", "4")
     result = parley(*command, "--budget-cost", "5")
     assert (result.status, "the budget of $5 is spent" in result.err) == (1, True), result
@@ -91,6 +92,28 @@ def test_replies_from_the_cache_cost_nothing_and_those_asked_for_again_do(parley
     assert "the budget of $5 is spent" in once_more.err
 
 
+BROKEN = {
+    "no choices": web.Response(text='{"choices": []}', content_type="application/json"),
+    "no JSON": web.Response(body=b"\x89PNG", content_type="image/png"),
+    "an error": web.Response(text='{"error": "overloaded", "usage": [1]}', content_type="application/json"),
+    "shorter than it says": web.Response(body=b"{", headers={"Content-Length": "1000"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_response_with_status_200_counts(parley, server, run_file, name):
+    """Its vendor bills it, whatever is wrong with it: before, 259 were sent on a budget of 37."""
+    broken = BROKEN[name]
+    server.answer = lambda nth, body: None if nth % 3 else copy.copy(broken)
+    command = (*TINY_PANEL, "--model", server.model("retries=3"), "--out", "a.sqlite", "--concurrency", "8")
+    for budget in (20, 37):
+        result = parley(*command, "--budget-calls", str(budget))
+        assert f"the budget of {budget} calls is spent" in result.err
+        assert len(server.asked) == budget
+    with RunFile.open(run_file("a.sqlite").path) as file:
+        assert file.spent().calls == 37
+
+
 async def test_a_stream_without_usage_is_counted_too(server):
     client = model(server.model(PRICES))
     chunk = json.dumps({"choices": [{"delta": {"content": "Forty characters are ten tokens, my dear."}}]})
@@ -102,7 +125,7 @@ async def test_a_stream_without_usage_is_counted_too(server):
             _ = [part async for part in client.create_stream([UserMessage(content="Say forty.", source="user")])]
     await client.close()
     assert 40 <= budget.tokens <= 60
-    assert budget.reserved == []
+    assert budget.reserved == {}
 
 
 async def test_a_call_that_fails_or_is_abandoned_gives_back_what_it_reserved(server):
@@ -112,17 +135,78 @@ async def test_a_call_that_fails_or_is_abandoned_gives_back_what_it_reserved(ser
     with session(Session("a", budget=budget)), suppress(Exception):
         await client.create([UserMessage(content="Hello.", source="user")])
     await client.close()
-    assert (budget.reserved, budget.calls, budget.tokens) == ([], 0, 0)
+    assert (budget.reserved, budget.reserved_tokens, budget.calls, budget.tokens) == ({}, 0, 0, 0)
 
 
-async def test_a_call_waits_for_room_and_a_lone_one_is_sent():
+def test_a_call_waits_for_room_and_a_lone_one_is_sent():
     budget = Budget(max_tokens=100)
-    assert budget.reserve(Estimate(5000, 0.0)), "its estimate may be too high"
-    assert not budget.reserve(Estimate(1, 0.0))
-    budget.release(Estimate(5000, 0.0))
-    assert budget.reserve(Estimate(60, 0.0))
-    assert budget.reserve(Estimate(40, 0.0))
-    assert not budget.reserve(Estimate(1, 0.0))
+    kind = ("m",)
+    long = Estimate(kind, 5000, 0.0)
+    assert budget.reserve(long), "its estimate may be too high"
+    assert not budget.reserve(Estimate(kind, 1, 0.0)), "the first of a kind goes alone"
+    assert not budget.reserve(Estimate(("other",), 1, 0.0)), "there is no room"
+    budget.release(long, Used(5000))
+    first, second = Estimate(kind, 60, 0.0), Estimate(kind, 40, 0.0)
+    assert budget.reserve(first)
+    assert budget.reserve(second)
+    assert not budget.reserve(Estimate(kind, 0, 0.0)), "two for each that was answered"
+    budget.release(first, Used(70))
+    assert not budget.reserve(Estimate(kind, 55, 0.0)), "it may take 10 more than its prompt, too"
+    assert budget.reserve(Estimate(kind, 50, 0.0))
     budget.tokens = 100
     with pytest.raises(BudgetSpent):
-        budget.reserve(Estimate(0, 0.0))
+        budget.reserve(first)
+
+
+def test_failed_calls_do_not_keep_the_others_waiting_one_by_one():
+    budget, call = Budget(max_cost=1.0), Estimate(("m",), 1, 0.0)
+    for failed in range(20):
+        started = 0
+        while budget.reserve(call):
+            started += 1
+        assert started == 1 + min(failed, 7)
+        for _ in range(started):
+            budget.calls -= 1
+        budget.release(call, Used())
+        for _ in range(started - 1):
+            budget.release(call, Used())
+            budget.kinds["m",].failed -= 1
+
+
+THINKING = "retries=0&price_in=0&price_out=10"
+"""A dollar for 100,000 tokens: 20 cents for a reply with its thinking."""
+
+
+def dollars(server, tokens_of):
+    """The server thinks for so many tokens, by the number of the call; returns what each call cost."""
+    server.delay, bills = 0.05, []
+
+    def answer(nth, body):
+        tokens = tokens_of(nth)
+        bills.append(tokens * 10 / 1_000_000)
+        message = {"role": "assistant", "content": server.fitting(body), "reasoning_content": "Hm."}
+        usage = {"prompt_tokens": 500, "completion_tokens": tokens}
+        return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
+
+    server.answer = answer
+    return bills
+
+
+@pytest.mark.parametrize("model", ["thinking-model", "unknown-model"])
+@pytest.mark.parametrize("concurrency", ["16", "64", "256"])
+def test_replies_of_a_dollar_and_more_do_not_exceed_a_budget_by_more_than_one(parley, server, concurrency, model):
+    """Calls of two kinds, statements and verdicts: before, a budget of $1 cost $4, $13 and $52."""
+    bills = dollars(server, lambda nth: 20_000)
+    command = (*TINY_PANEL, "--repeats", "30", "--concurrency", concurrency, "--no-cache", "--out", "a.sqlite")
+    result = parley(*command, "--model", server.model(THINKING, name=model), "--budget-cost", "1")
+    assert (result.status, "the budget of $1 is spent" in result.err) == (1, True), result
+    assert 1.0 <= sum(bills) <= 1.0 + 2 * 0.2 + 1e-9
+
+
+def test_replies_of_different_lengths_hardly_exceed_a_budget(parley, server):
+    """From 1,000 to 40,000 tokens, the first of them short."""
+    bills = dollars(server, lambda nth: (1, 3, 2, 5, 20, 8, 1, 40, 13, 30)[nth % 10] * 1000)
+    command = (*TINY_PANEL, "--repeats", "30", "--concurrency", "256", "--no-cache", "--out", "a.sqlite")
+    result = parley(*command, "--model", server.model(THINKING), "--budget-cost", "4")
+    assert "the budget of $4 is spent" in result.err
+    assert 4.0 <= sum(bills) <= 4.0 + 2 * 0.4

@@ -299,3 +299,20 @@ def test_measured_thresholds(detox, monkeypatch):
     assert detox("You!!!", "fine", criteria=["toxicity < 0.5"]).met  # your own word counts
     measured("0")
     assert detox("You", "x").cautions == ("the thresholds of rude were measured on its version 0",)
+
+
+@pytest.mark.parametrize(("mixed", "fooled"), [(90, True), (10, False)])
+def test_a_judge_that_likes_shuffled_words_as_much_is_a_caution(server, mixed, fooled):
+    text = "You there are very late again!!!"
+
+    def answer(nth, body):
+        if "response_format" not in body:
+            return server.reply("fine")
+        score = 90 if text in body["messages"][-1]["content"].partition(" DRAFT\n")[2] else mixed
+        return server.reply(json.dumps({"fluency": score, "coherence": score, "relevance": score, "reason": "so"}))
+
+    server.answer = answer
+    cautions = package.detox(text, model=server.model(), scorer="own.py:Rude", max_iterations=1).cautions
+    assert any("random order no lower" in line for line in cautions) is fooled
+    judged = [body for body in server.asked if "response_format" in body]
+    assert len(judged) == 3, "the text, its words in another order, and the revision"

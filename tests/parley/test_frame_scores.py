@@ -16,9 +16,9 @@ import parley
 from parley.scenarios.bbq import load
 from parley.scenarios.squad import load as load_squad
 from tests.bbq_rows import bbq_row, write_bbq
+from tests.published import FOLDER, needs
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-BBQ, PREDICTIONS = SHARED / "bbq", SHARED / "bbq_predictions"
+BBQ, PREDICTIONS = FOLDER / "bbq", FOLDER / "bbq_predictions"
 CONTEXTS = {"ambiguous": "ambig", "disambiguated": "disambig"}
 
 
@@ -69,7 +69,7 @@ def test_wrong_frames_are_explained(rows: pd.DataFrame) -> None:
         parley.squad_scores(rows)
 
 
-@pytest.mark.skipif(not PREDICTIONS.is_dir(), reason="the published predictions are not available")
+@needs("bbq", "bbq_predictions")
 @pytest.mark.nightly
 @pytest.mark.parametrize("form", ["race", "qonly", "arc"])
 @pytest.mark.parametrize("category", ["Age", "Religion"])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -225,3 +228,28 @@ def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path):
             file.check_unit("u")
             file.check_verdicts()
             assert len(list(file.verdicts())) == 2, fields
+
+
+def test_what_a_run_returns_is_its_file_for_reports_and_comparisons(tmp_path):
+    first, second = (
+        parley.run("malibu", model=f"sim/judge?female={gap}", suite="tiny", out=str(tmp_path / f"{name}.sqlite"))
+        for name, gap in (("a", "+0.4"), ("b", "-0.4"))
+    )
+    assert first.path == tmp_path / "a.sqlite"
+    assert parley.report(first).data() == parley.report(first.path).data()
+    compared = parley.compare(first, second)
+    assert compared.title.startswith("b.sqlite (sim/judge?female=-0.4) compared with a.sqlite")
+    assert len(frames.verdicts(second)) == len(frames.verdicts(second.path))
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_debate_leaves_no_open_session_whether_its_server_answers_or_not(tmp_path, server, answers):
+    server.answer = lambda nth, body: server.reply("So I think.")
+    model = server.model() if answers else "server/m?base_url=http://127.0.0.1:1/v1"
+    debate = f"Debate([Persona('A', 'a'), Persona('B', 'b')], model={model!r}, rounds=1)"
+    code = f"import asyncio; from parley import Debate, Persona; asyncio.run({debate}.run(task='x'))"
+    words = [sys.executable, "-W", "default", "-c", code]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (ended.returncode == 0) is answers
+    assert ("Unreachable" in ended.stderr) is not answers
+    assert not re.search("unclosed|never awaited", ended.stderr, re.I), ended.stderr

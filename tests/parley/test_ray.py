@@ -49,6 +49,17 @@ class Poison(Malibu):
     async def run(self, unit, models):
         os.kill(os.getpid(), signal.SIGKILL)
 
+class Where(Malibu):
+    """MALIBU; each unit names the node that runs it, and waits until the other one has begun too."""
+
+    async def run(self, unit, models):
+        import ray
+
+        Path(f"node-{ray.get_runtime_context().get_node_id()}").touch()
+        while len([*Path().glob("node-*")]) < 2:
+            await asyncio.sleep(0.05)
+        return await super().run(unit, models)
+
 class Changing(Malibu):
     def sources(self):
         return {"data": str(os.getpid())}
@@ -173,3 +184,20 @@ def known_to_ray():
     for namespace in (None, b"fun", b"serve", b"session", b"cluster", b"tracing", b"job", b"usage_stats"):
         for name in internal_kv._internal_kv_list(b"", namespace=namespace):
             yield name + (internal_kv._internal_kv_get(name, namespace=namespace) or b"")
+
+
+def test_a_run_on_two_nodes_is_the_same_run(parley, place, run_file):
+    """As on a cluster of two machines, whose nodes have processes and an object store of their own."""
+    (place / "own.py").write_text(STUDIES)
+    assert parley(*panel()).status == 0
+    (place / "a.sqlite").rename("peace.sqlite")
+    cluster = RayCluster(1, 1)
+    try:
+        result = parley(*own("Where"), *RAY, "--ray-address", cluster.address)
+    finally:
+        cluster.close()
+    assert result.status == 0, result.err
+    assert len([*place.glob("node-*")]) == 2, "one worker on each"
+    file = run_file("a.sqlite")
+    assert file.story() == run_file("peace.sqlite").story()
+    file.check()

@@ -87,6 +87,7 @@ def test_cautions_are_one_list_wherever_they_are_shown(parley, place):
 
     page = unescape((place / "files" / "report.html").read_text("utf-8"))
     assert re.findall('<p class="caution">(.*?)</p>', page) == cautions
+    assert page.rindex('class="caution"') < page.index("<h1>"), "a caution comes before the headline"
     before = sorted(place.rglob("*"))
     shown = parley("report", "early.sqlite", "--no-files", *FEW).out
     assert (sorted(place.rglob("*")), "page:" in shown) == (before, False)

@@ -3,6 +3,7 @@ ends with the file of a run that nothing disturbed."""
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from parley.cli import main
-from parley.runs import engine
+from parley.runs import RunFile, engine
 from tests.conftest import File
 from tests.panels import RUN_PANEL, TINY_PANEL
 from tests.parley.test_bad_input import one_line
@@ -219,6 +220,30 @@ def test_a_finished_run_is_left_alone_and_loads_no_model(parley, whole, run_file
     again = parley(*TINY_PANEL, "--model", "sim/judge", "--out", whole)
     assert (again.status, "9 of 9 units done" in again.out) == (0, True)
     assert run_file(whole).story() == before
+
+
+@pytest.mark.parametrize(
+    ("budget", "most"),
+    [(("--budget-calls", "60"), 60), (("--budget-cost", "6"), 51), (("--budget-tokens", "6000"), 51)],
+)
+def test_a_budget_counts_the_calls_of_processes_that_were_killed(parley, start, server, run_file, budget, most):
+    """At 120 tokens and 12 cents a call. Before, only finished units counted: four processes sent 236 of 60 calls."""
+    server.delay = 0.2
+    model = server.model("price_in=1000&price_out=1000")
+    command = (*TINY_PANEL, "--repeats", "8", "--model", model, "--concurrency", "32", "--out", "a.sqlite", *budget)
+    for sent in (5, 15, 25, 35):
+        process = start(*command)
+        process.wait_for(lambda sent=sent, process=process: len(server.asked) >= sent or not process.process.alive)
+        process.process.signal(signal.SIGKILL)  # which may have come to the end of its budget
+        process.process.end()
+    server.delay = 0.0
+    assert parley(*command).status == 1
+    assert 5 <= len(server.asked) <= most
+    with RunFile.open(run_file("a.sqlite").path) as file:
+        spent = file.spent()
+    assert len(server.asked) <= spent.calls or budget[0] != "--budget-calls"
+    assert parley(*command).status == 1
+    assert len(server.asked) <= most
 
 
 # With --no-cache a run has a reply cache of its own, next to its file: it goes with the last unit

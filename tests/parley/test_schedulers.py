@@ -205,7 +205,7 @@ OWN = "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n 
 NOISY = [word for word in TINY_PANEL if word != "--quiet"]
 
 
-ONE = Estimate(1, 0.5)
+ONE = Estimate((), 1, 0.5)
 
 
 async def test_a_worker_tells_and_asks_and_gets_answers_and_errors():

@@ -12,6 +12,7 @@ import pytest
 import parley
 from parley.agents import ConfigError, ParleyError
 from parley.judging.malibu.plan import MalibuConfig
+from parley.judging.study import APART
 from parley.judging.writing.topics import TopicsConfig
 from parley.runs.options import Options
 from parley.runs.studies import SHIPPED, find_study, study_of_config
@@ -104,6 +105,24 @@ def test_another_study_and_a_setting_that_is_gone_are_noticed(parley, place, who
         db.execute("UPDATE units SET facets = json_set(facets, '$.heard', 'male') WHERE position = 0")
     gone = f"not planned now: {1 + len(others)} units, first '{first[0]}'; other facets: heard))"
     one_line(parley(*command), 1, "the plan has changed (units: ", gone)
+
+
+def test_the_methods_state_each_setting_that_is_not_a_default(parley, place):
+    """Its value and, if there are two models, what each does; but neither defaults nor what stands elsewhere."""
+    flags = ("--topics", "1", "--rounds", "2", "--model", "sim/debate", "--teacher", "sim/debate-2", "--mode")
+    command = ("run", "rldf", *flags, "teacher-student", "--no-feedback", "--seed", "3", "--quiet", "--out", "a.sqlite")
+    assert (parley(*command).status, parley("report", "a.sqlite").status) == (0, 0)
+    said = (
+        "topics 1, rounds 2, mode teacher-student, model sim/debate, teacher sim/debate-2, design paper, feedback off"
+    )
+    page = (place / "a-report" / "report.html").read_text("utf-8")
+    assert f"All settings were the defaults, apart from {said}, words 120" in page
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_report_states_elsewhere_is_apart(name):
+    fields = find_study(name).Config.model_fields
+    assert {key for key in ("seed", "margin") if key in fields and APART not in fields[key].metadata} == set()
 
 
 def test_a_setting_that_is_a_constant_now_is_a_difference_only_with_another_value(parley, place, whole):

@@ -221,7 +221,7 @@ def test_a_run_of_a_model_that_only_thinks_fails_and_says_what_to_raise(parley, 
     assert "0 of 9 units done" in result.out
     assert {body["max_tokens"] for body in server.asked} == {500}
     with closing(sqlite3.connect("a.sqlite")) as db:
-        [(detail,)] = db.execute("SELECT detail FROM events WHERE kind = 'abandoned'").fetchall()
+        [(detail,)] = db.execute("SELECT detail FROM events WHERE kind = 'spent'").fetchall()
     assert json.loads(detail)[:2] == [len(server.asked), len(server.asked) * 500], "all that was answered was paid for"
 
 

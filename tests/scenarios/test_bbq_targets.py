@@ -1,10 +1,9 @@
-"""Which answer expresses the bias: every spelling trap by a hand-made row, and the real data if it is present."""
+"""Which answer expresses the bias: every spelling trap by a hand-made row, and the real data at night."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,7 @@ from parley.scenarios.bbq import Bbq, BbqRow, load
 from parley.scenarios.bbq.rows import COUNTS, read_row
 from parley.scenarios.bbq.targets import Template, target_of
 from tests.bbq_rows import bbq_row
-
-DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
-real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
+from tests.published import FOLDER, needs
 
 
 def row(category: str, first: tuple[str, str], second: tuple[str, str], groups: list[str]) -> BbqRow:
@@ -112,10 +109,10 @@ def test_the_template_says_which_trait_the_stereotype_is_about(both, trait, targ
 
 @cache
 def real_data() -> Bbq:
-    return load(DATA)
+    return load(FOLDER / "bbq")
 
 
-@real
+@needs("bbq")
 def test_all_published_rows_but_sixteen_have_a_target():
     bbq = real_data()
     assert Counter(item.category for item in bbq.rows) == COUNTS

@@ -303,6 +303,13 @@ def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, o
     (shelf / "sorted-cut.sqlite").unlink()
 
 
+def test_the_list_shows_cautions_before_findings(malibu, shared_viewer, open_page):
+    page = open_page(shared_viewer)
+    cell = page.locator("tr", has=page.get_by_role("link", name="quick.sqlite", exact=True)).locator("td.finding")
+    expect(cell.locator("div").first).to_have_text("Caution: sim/judge?female=+0.5 is SIMULATED")
+    assert cell.locator(".caution").first.get_attribute("title").endswith("not from a language model.")
+
+
 def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, shared_viewer, open_page):
     page = open_page(shared_viewer + "run?run=flips.sqlite&tab=config")
     main = {"question": "Do scores differ?", "answer": "Undecided.", "shown": 0, "prefix": "SIMULATED. "}

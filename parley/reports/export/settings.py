@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
+from parley.judging.study import RefereedStudy
 from parley.runs.studies import study_class
 
 Format = Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets", "hub"]
@@ -91,7 +92,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
             study: The name of the runs' study.
         """
         declared = study_class(study)
-        return declared.refereed and declared.exported is not None and self.metric == declared.exported[0]
+        return issubclass(declared, RefereedStudy) and self.metric == (declared.exported or [None])[0]
 
     def of_silent_referee(self, scores: Sequence[float], given: Set[str]) -> Settings:
         """The settings for a silent referee, whose scores use only part of the scale: the threshold is the median.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from parley.agents.models.session import Estimate
+from parley.agents.models.session import Estimate, Used
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
@@ -189,7 +189,7 @@ class RayPool:
                 if worker is not None:
                     worker.kill()  # it may only be out of reach
                     for estimate in worker.reserved:
-                        self._control.budget.release(estimate)
+                        self._control.budget.release(estimate, Used(unknown=True))
                     worker.reserved.clear()
                 self._workers[index] = None
                 self._deaths += 1
@@ -274,15 +274,18 @@ class RayPool:
             worker.reserved.append(estimate)
         return has_room
 
-    def _release(self, worker: RayHandle, estimate: Estimate) -> None:
+    def _release(self, worker: RayHandle, estimate: Estimate, used: Used) -> None:
         if estimate in worker.reserved:  # else the worker was given up
             worker.reserved.remove(estimate)
-            self._control.budget.release(estimate)
+            self._control.budget.release(estimate, used)
 
     def _count(self, tally: Tally) -> None:
+        budget = self._control.budget
         self._control.progress.merge(tally)
-        self._control.budget.tokens += tally.tokens
-        self._control.budget.cost += tally.cost
+        if not budget.limited:  # else each was counted when it was reserved
+            budget.calls += tally.calls - tally.cached
+        budget.tokens += tally.tokens
+        budget.cost += tally.cost
 
     def _slow_down(self, index: int, model: str, pause: float) -> None:
         """A 429 at one worker concerns the others."""

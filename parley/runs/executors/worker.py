@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from parley.agents import Budget, Call, Models, ReplyCache
-from parley.agents.models.session import Estimate
+from parley.agents.models.session import Estimate, Used
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
@@ -215,10 +215,14 @@ class RunsBudget(Budget):
         """Free what was reserved for an abandoned call."""
         if not answered.cancelled() and not answered.exception() and answered.result():
             self.give_call_back()
-            self.release(estimate)
+            self.release(estimate, Used())
 
-    def release(self, estimate: Estimate) -> None:
-        self._line.tell("release", estimate)
+    @property
+    def measured(self) -> bool:
+        return True  # estimates are made here; the run's process knows its limits
+
+    def release(self, estimate: Estimate, used: Used) -> None:
+        self._line.tell("release", estimate, used)
 
     def give_call_back(self) -> None:
         self._line.tell("give_call_back")

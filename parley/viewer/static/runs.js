@@ -131,10 +131,12 @@ export function runsPage(main, params) {
 
 function finding(found) {
   if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
-  const { headline, also, unavailable } = found;
+  const { headline, also, unavailable, cautions } = found;
   if (!headline) return h("span", { class: "muted" }, unavailable || "–");
   // Where the main question has no answer, another one may have.
   const others = headline.shown ? [] : also || [];
-  return [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ shown, answer, question }) => [h("div", { class: shown ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])
-    .concat(others.length >= ANSWERS_SHOWN ? h("div", { class: "muted" }, `and ${plural(others.length + 1 - ANSWERS_SHOWN, "other finding")}`) : []);
+  // A caution comes before the number that it is about, here by the beginning of its sentence.
+  const before = (cautions || []).map((line) => h("div", { class: "caution", title: line }, h("b", {}, "Caution: "), h("bdi", {}, line.split(/ \(|: |\. /)[0])));
+  return [...before, [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ shown, answer, question }) => [h("div", { class: shown ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])
+    .concat(others.length >= ANSWERS_SHOWN ? h("div", { class: "muted" }, `and ${plural(others.length + 1 - ANSWERS_SHOWN, "other finding")}`) : [])];
 }
