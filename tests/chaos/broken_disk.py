@@ -49,8 +49,8 @@ ERRORS = ("ENOSPC", "EDQUOT", "EIO", "EIO once", "EIO of a sync", "ENOSPC on res
 ABOUT = """\
 # Broken disks
 
-A run that merges its log at least three times, on a disk that is full, over its quota or broken at each possible
-point, or killed. It is then tried again on the same disk, and resumed on a sound one. *Stopped*: runs that ended early,
+A run that merges its log at least three times, on a disk that is full, over its quota or broken at one of many
+points, or killed. It is then tried again on the same disk, and resumed on a sound one. *Stopped*: runs that ended early,
 and those of them that had begun to merge the log. *Lost*: units that were reported as done, and are missing. *Damaged*:
 files that SQLite or Parley cannot read whole, or that are left of a run that could not begin. *Differing*: resumed runs
 that differ from an undisturbed one. To SQLite, EDQUOT and EFBIG are the same as EIO.
@@ -423,6 +423,10 @@ def main(words: list[str]) -> int:
         rows.append(tally.row(name))
         problems.update(tally.problems)
         print(rows[-1], f"{time.monotonic() - began:.0f} s", flush=True)
+        made = f"`python -m tests.chaos.broken_disk {' '.join(words)}`, {datetime.now(UTC):%d %B %Y}, "
+        page = "\n".join((ABOUT, f"{made}{(time.monotonic() - began) / 60:.0f} minutes.\n", *HEAD, *rows, ""))
+        if options.write:
+            Path(options.write).write_text(page)
 
     with tempfile.TemporaryDirectory() as name, small_disk(Path(name)) as disk:
         folder = Path(name)
@@ -433,6 +437,7 @@ def main(words: list[str]) -> int:
             for how in (*limits, *(ERRORS if default_vfs() else ())):
                 units = FEW_UNITS if how in ERRORS else UNITS
                 add(f"{how}, {variant}", attempt(BrokenDisk(folder, place, units, flags), how, options.each))
+        add("SIGKILL", kill(BrokenDisk(folder, place, UNITS, processes=True), options.kills))
         if options.ray:
             cluster = RayCluster()
             for how in limits:
@@ -440,12 +445,6 @@ def main(words: list[str]) -> int:
                 broken = BrokenDisk(folder, place, UNITS, flags, processes=True)
                 add(f"{how}, Ray", attempt(broken, how, options.each * options.ray))
             cluster.close()
-        add("SIGKILL", kill(BrokenDisk(folder, place, UNITS, processes=True), options.kills))
-    made = f"`python -m tests.chaos.broken_disk {' '.join(words)}`, {datetime.now(UTC):%d %B %Y}, "
-    page = "\n".join((ABOUT, f"{made}{(time.monotonic() - began) / 60:.0f} minutes.\n", *HEAD, *rows, ""))
-    print(page)
-    if options.write:
-        Path(options.write).write_text(page)
     return int(any(problems.values()))
 
 
