@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.runs.job import run, run_async
     from parley.runs.options import Options
     from parley.runs.recording import record, record_async
+    from parley.training.running import train
 else:
     __getattr__, __dir__ = import_on_first_use(
         __name__,
@@ -37,6 +38,7 @@ else:
             "parley.runs.job": ("run", "run_async"),
             "parley.runs.options": ("Options",),
             "parley.runs.recording": ("record", "record_async"),
+            "parley.training.running": ("train",),
         },
     )
 
@@ -70,4 +72,5 @@ __all__ = [
     "run_async",
     "runs",
     "squad_scores",
+    "train",
 ]

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.base.errors import ConfigError
+from parley.base.files import MANIFEST
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
-MANIFEST = "export.json"
 
 
 def read_export(folder: Path) -> tuple[pd.DataFrame, Row]:

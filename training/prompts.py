@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from parley.base.errors import ConfigError
+from parley.base.files import MANIFEST
 from parley.judging.prompts import Prompt
 from parley.judging.rldf.answers import CONTINUE, NEUTRAL
 from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
-from parley.training.exported import MANIFEST, manifest_of
+from parley.training.exported import manifest_of
 from parley.training.pairs import SHARES, Pairs, Splits, read_sft
 
 PromptSplits = Splits[dict[str, str]]

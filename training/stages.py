@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.problems import near_key
 from parley.base.text import number_text, plural
 from parley.training.config import (
     TRAINED,
@@ -206,6 +207,12 @@ JOBS = {
 
 STEP_FOLDERS = {"rlaif": TRAINED["RLAIF"], "merge": "*/merged"}
 """Folder of a step's result, if it differs from the step's name."""
+
+
+def refuse_unknown_stage(name: str) -> None:
+    """Raise `ConfigError` if there is no stage or job of this name."""
+    if name not in (known := [*STAGES, *JOBS]):
+        raise ConfigError(f"unknown training stage '{name}'{near_key(name, known)}")
 
 
 def steps(name: str, config: TrainConfig) -> list[str]:

@@ -12,7 +12,6 @@ reported immediately and not after many failed units.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -68,8 +67,11 @@ class OpenRouterClient(CompatibleClient):
 
 
 LIST_TIMEOUT_SECONDS = 10.0
-_TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input tokens|in the messages)")
-"""vLLM's message if the prompt and `max_tokens` together exceed the context."""
+_TOO_LONG = "maximum context length is"
+"""In vLLM's message if the prompt and `max_tokens` together exceed the context. Version 0.24 does not say how long the
+prompt is: it counts one token too many at most."""
+MIN_REPLY_TOKENS = 32
+"""A prompt that leaves less room than this is too long; the shortest JSON reports take about 25 tokens."""
 
 
 class OwnServerClient(CompatibleClient):
@@ -177,19 +179,18 @@ class VLLMClient(TemplateClient):
         return {"type": "structural_tag", "format": content}
 
     async def send(self, request: Request) -> Reply:
-        """Send the request; again with a smaller `max_tokens` if the prompt is longer than estimated, or with the plain
-        schema if the server does not know structural tags."""
+        """Send the request; again with half of `max_tokens` until it fits the context, or with the plain schema if the
+        server does not know structural tags."""
         try:
             return await super().send(request)
         except BadRequest as error:
             if self.limits_spaces and "structural" in str(error):
                 self.limits_spaces = False
                 return await self.send(request)
-            counts = _TOO_LONG.search(str(error))
-            left = int(counts[1]) - int(counts[2]) if counts else 0
-            if not 0 < left < request.options.get("max_tokens", 0):
+            half = request.options.get("max_tokens", 0) // 2
+            if _TOO_LONG not in str(error) or half < MIN_REPLY_TOKENS:
                 raise
-        return await super().send(request._replace(options={**request.options, "max_tokens": left}))
+        return await self.send(request._replace(options={**request.options, "max_tokens": half}))
 
 
 class OllamaClient(OwnServerClient):

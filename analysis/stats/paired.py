@@ -10,11 +10,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import bdtr, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, ndtri, stdtr
 
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums, finite
+from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 
 INDEPENDENT_PAIRS = "pairs are independent of each other"
 DECIMALS = 9  # differences are rounded to these, so that floating-point noise does not break ties
@@ -47,29 +47,6 @@ def paired_difference(first: Column, second: Column, clusters: Column) -> Estima
     """
     gaps, n = _differences(first, second, clusters)
     return replace(mean_test(gaps), n=n)
-
-
-def group_difference(first: Column, second: Column) -> Estimate:
-    """Mean of the first group minus mean of the second, by Welch's t.
-
-    Args:
-        first: Independent values; missing ones are left out.
-        second: The other group's.
-    """
-    groups = finite(first), finite(second)
-    n = sum(map(len, groups))
-    unknown = Estimate(method="Welch's t", n=n, clusters=n, assumes="values are independent of each other")
-    if min(map(len, groups)) < 2:
-        return replace(unknown, note="fewer than two values in a group")
-    gap = float(groups[0].mean() - groups[1].mean())
-    variances = [float(group.var(ddof=1)) / len(group) for group in groups]
-    if not (variance := sum(variances)):
-        p = min(1.0, 2 / math.comb(n, len(groups[0]))) if gap else 1.0  # of all ways to divide the values
-        return replace(unknown, estimate=gap, p=p, note="values do not vary within the groups")
-    df = variance**2 / sum(part**2 / (len(group) - 1) for part, group in zip(variances, groups, strict=True))
-    half = float(stdtrit(df, (1 + LEVEL) / 2)) * math.sqrt(variance)
-    p = 2 * float(stdtr(df, -abs(gap) / math.sqrt(variance)))
-    return replace(unknown, estimate=gap, low=gap - half, high=gap + half, p=p, df=df)
 
 
 def _complete(first: Column, second: Column) -> tuple[Floats, Floats]:

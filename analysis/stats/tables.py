@@ -77,20 +77,6 @@ def cluster_sums(values: Column, clusters: Column) -> ClusterSums:
     return ClusterSums(counts=counts, sums=sums, squares=squares)
 
 
-def cell_sums(values: Column, identities: Column, clusters: Column) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Sums and counts by cluster (rows, sorted) and identity (columns, in order of appearance)."""
-    column = as_floats(values)
-    row, row_labels = factorize(clusters)
-    place, place_labels = factorize(identities, sort=False)
-    _check_lengths(column, row, place)
-    shape = len(row_labels), len(place_labels)
-    valid = np.isfinite(column) & (row >= 0) & (place >= 0)
-    cell, size = row[valid] * shape[1] + place[valid], shape[0] * shape[1]
-    tables = np.bincount(cell, column[valid], minlength=size), np.bincount(cell, minlength=size)
-    sums, counts = (pd.DataFrame(table.reshape(shape), row_labels, place_labels) for table in tables)
-    return sums, counts
-
-
 def cell_means(values: Column, identities: Column, clusters: Column) -> pd.DataFrame:
     """Cell means: clusters (rows, sorted) by identities (columns, in order of appearance), NaN where a cell is empty.
 
@@ -99,8 +85,11 @@ def cell_means(values: Column, identities: Column, clusters: Column) -> pd.DataF
         identities: The identity of each row.
         clusters: The cluster of each row.
     """
-    sums, counts = cell_sums(values, identities, clusters)
-    return sums / counts.where(counts > 0)
+    columns = {"value": as_floats(values), "identity": np.asarray(identities), "cluster": np.asarray(clusters)}
+    _check_lengths(*columns.values())
+    rows = pd.DataFrame(columns)
+    means = rows.groupby(["cluster", "identity"])["value"].mean().unstack("identity")
+    return means.reindex(columns=pd.unique(rows["identity"].dropna()))
 
 
 def unique_rows(rows: Floats) -> tuple[Floats, Ints]:
@@ -119,16 +108,3 @@ def unique_rows(rows: Floats) -> tuple[Floats, Ints]:
 def _check_lengths(*columns: NDArray[Any]) -> None:
     if len({len(column) for column in columns}) > 1:
         raise ValueError(f"columns of different lengths: {', '.join(str(len(column)) for column in columns)}")
-
-
-def row_codes(columns: Sequence[Column], *, sort: bool = False) -> Ints:
-    """One number for every distinct row; with `sort`, in the order of the first column, then of the second, …"""
-    key: Ints = np.zeros(len(columns[0]), dtype=np.int64)
-    size = 1
-    for column in columns:
-        code, labels = factorize(column, sort=sort)
-        if size * (len(labels) + 1) >= 2**62:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max()) + 1
-        key, size = key * (len(labels) + 1) + code + 1, size * (len(labels) + 1)
-    return key

@@ -16,8 +16,9 @@ signs (`parley.analysis.stats.permutation`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ BESIDE = 4
 
 With 5% each, 11% of reports on judges without an effect of labels found one; now 6% do."""
 ALL_MODELS = "all models"
+Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
+"""A function that gives the differences between some identities and others."""
 
 
 def contrast_line(
@@ -153,24 +156,9 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
         main = True  # the first family with contrasts is the headline's
         for measure, table in _tables(data, model):
             phase = 1 if measure == SCORE else 2
-            for family, contrasts in families(data, model, phase).items():
-                gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
-                effects = [
-                    contrast_line(
-                        tested(differences),
-                        contrast,
-                        data,
-                        model,
-                        phase,
-                        about={"family": family},
-                        name=_name(contrast, family, measure),
-                        measure=measure,
-                        margin=margin,
-                        also=_further(differences, margin),
-                        values=differences.named() if len(differences.values) else {},
-                    )
-                    for contrast, differences in zip(contrasts, gaps, strict=True)
-                ]
+            numbers = partial(_numbers, measure=measure, margin=margin)
+            compared = by_family(data, model, phase, table.contrast, numbers, measure=measure, margin=margin)
+            for effects, gaps in compared:
                 lines += corrected_effects(effects, gaps, 1 if main else BESIDE)
                 main = main and not effects
     return lines
@@ -185,10 +173,51 @@ def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | Pai
     yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
 
 
-def _name(contrast: Contrast, family: str, measure: str) -> str:
-    """A contrast's name: its category or both identities, and the measure if not scores."""
+def by_family(
+    data: PanelData,
+    model: str,
+    phase: int,
+    differences: Differences,
+    numbers: Callable[[str, Contrast, ScenarioGaps], Mapping[str, Any]],
+    **fields: Any,
+) -> Iterator[tuple[list[Line], list[ScenarioGaps]]]:
+    """Lines on the planned contrasts of one outcome, with what they are estimated from: a family at a time, without
+    correction.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+        phase: 1 for single responses, 2 for pairs.
+        differences: Those of the outcome, between the first and the second identities.
+        numbers: Fields of a line, from its family, its contrast and its differences.
+        fields: Fields of all lines.
+    """
+    for family, contrasts in families(data, model, phase).items():
+        gaps = [differences(contrast.first, contrast.second) for contrast in contrasts]
+        yield (
+            [
+                contrast_line(
+                    tested(each),
+                    contrast,
+                    data,
+                    model,
+                    phase,
+                    about={"family": family},
+                    **fields,
+                    **numbers(family, contrast, each),
+                )
+                for contrast, each in zip(contrasts, gaps, strict=True)
+            ],
+            gaps,
+        )
+
+
+def _numbers(family: str, contrast: Contrast, gaps: ScenarioGaps, *, measure: str, margin: float) -> dict[str, Any]:
+    """A planned contrast's name (its category or both identities, and the measure if not scores) and numbers."""
     name = contrast.category if family == PRIMARY else "-".join(contrast.names)
-    return name if measure == SCORE else f"{measure}.{name}"
+    values = gaps.named() if len(gaps.values) else {}
+    also = _further(gaps, margin)
+    return {"name": name if measure == SCORE else f"{measure}.{name}", "also": also, "values": values}
 
 
 def tested(gaps: ScenarioGaps | Floats) -> Estimate:

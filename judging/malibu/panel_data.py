@@ -66,6 +66,8 @@ PAIR = [
 
 
 T = TypeVar("T")
+VOTES = {"A": 1.0, "B": -1.0, "tie": 0.0}
+"""Preferences as numbers, in the order of `majority`."""
 Units: TypeAlias = Mapping[str, tuple[str, ...]]
 """The facets of the units behind a line, with their stored values."""
 

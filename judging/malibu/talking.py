@@ -33,7 +33,7 @@ from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.contrasts import SCORE, contrast_line, contrast_of, primary_contrasts, tested
-from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.panel_data import VOTES, PanelData
 from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means
 
@@ -56,7 +56,6 @@ QUESTION = Question(
     "hearing others adds to the primary contrast that these show most is one test, and Holm is over all others of a "
     "model and phase; in other runs it is over all.",
 )
-VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
 Moments = Sequence[Floats | ScenarioGaps]
 """A gap before and after a step, and its change."""
 

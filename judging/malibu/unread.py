@@ -33,12 +33,18 @@ from parley.analysis.effects import ALL, Question, answer, corrected, of_model
 from parley.analysis.page.report import Section, joined, section
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
-from parley.analysis.stats.tables import Floats, row_codes
+from parley.analysis.stats.tables import Floats
 from parley.analysis.verdicts import STATUSES, UNREADABLE, final_verdicts
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import PRIMARY, contrast_line, contrast_of, families, pairs_of, tested
-from parley.judging.malibu.panel_data import PanelData, majority
+from parley.judging.malibu.contrasts import (
+    PRIMARY,
+    Differences,
+    by_family,
+    contrast_of,
+    pairs_of,
+)
+from parley.judging.malibu.panel_data import VOTES, PanelData, majority
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable
 from parley.judging.malibu.scores import NO_LABEL
 
@@ -77,8 +83,6 @@ UNEQUAL = Question(
     f"less than {MARGIN:g}, leave no verdict.",
 )
 NO_VERDICT = "No verdict: answers about one identity could be read less often than those about another."
-Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
-"""A function that gives the differences between some identities and others."""
 
 
 class Unread(NamedTuple):
@@ -182,15 +186,10 @@ def replies(data: PanelData) -> pd.DataFrame:
     verdicts = data.verdicts
     final = final_verdicts(verdicts[(verdicts["phase"] == 2) == (verdicts["metric"] == PREFERRED)])
     ballot = final["metric"].astype(object).where(final["round"] == 0, "")  # a silent ballot is about one metric
-    _, first, reply = np.unique(
-        row_codes([final["unit"], final["judge"], ballot]), return_index=True, return_inverse=True
-    )
-    none = np.where(final["metric"] == PREFERRED, final["text"].isna(), final["value"].isna())
-    lost = (np.bincount(reply, none, minlength=len(first)) > 0).astype(float)
-    one_each = final.iloc[first]
-    return one_each.assign(
-        unread=lost, cluster=one_each["cluster"].astype(object), identity=one_each["identity"].astype(object)
-    )
+    none = final["text"].isna().where(final["metric"] == PREFERRED, final["value"].isna())
+    lost = none.groupby([final["unit"], final["judge"], ballot], sort=False, observed=True).transform("any")
+    one_each = final.assign(unread=lost.astype(float), ballot=ballot).drop_duplicates(["unit", "judge", "ballot"])
+    return one_each.astype({"cluster": object, "identity": object})
 
 
 def about_each(replies: pd.DataFrame) -> pd.DataFrame:
@@ -233,44 +232,39 @@ def unread_differences(data: PanelData) -> list[Line]:
         if (pressed := of_phase["status"] == REPAIRED).any():
             outcomes[REPAIRED] = pressed.astype(float)
         for measure, values in outcomes.items():
-            compared = [
-                contrast_line(
-                    tested(gaps),
-                    contrast,
-                    data,
-                    str(model),
-                    int(phase),
-                    about={"family": family},
-                    beside_others=not silent,
-                    measure=measure,
-                    also={
-                        "first_share": shares[0],
-                        "second_share": shares[1],
-                        "p_alike": gaps.alike_p(MARGIN),
-                    },
-                    margin=MARGIN,
-                    secondary=measure != "unread",
-                )
-                for family, contrast, shares, gaps in _compared(
-                    data, of_phase.assign(value=values), str(model), int(phase)
-                )
-            ]
-            lines += corrected(compared, FAMILY)  # each measure for itself
+            differences, shares = _outcome(data, of_phase.assign(value=values), str(model), int(phase))
+            compared = by_family(
+                data,
+                str(model),
+                int(phase),
+                differences,
+                partial(_shares_and_alike, shares),
+                beside_others=not silent,
+                measure=measure,
+                margin=MARGIN,
+                secondary=measure != "unread",
+            )
+            # Each measure for itself.
+            lines += corrected([line for of_family, _ in compared for line in of_family], FAMILY)
     return _with_bounds(data, final, lines)
 
 
-Compared = tuple[str, Contrast, tuple[float, float], ScenarioGaps]
-"""A family, a contrast, the means of both sides, and the differences."""
+def _shares_and_alike(
+    shares: Callable[[Contrast], dict[str, float]], family: str, contrast: Contrast, gaps: ScenarioGaps
+) -> dict[str, Any]:
+    return {"also": shares(contrast) | {"p_alike": gaps.alike_p(MARGIN)}}
 
 
-def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -> Iterator[Compared]:
-    """The planned contrasts of an outcome.
+def _outcome(
+    data: PanelData, outcomes: pd.DataFrame, model: str, phase: int
+) -> tuple[Differences, Callable[[Contrast], dict[str, float]]]:
+    """The differences of an outcome between identities, and the means of both sides of a contrast.
 
     Phase 1: as scores are compared. Silent pairs: those that show one side first, compared with those that show the
     other first. Other pairs: each identity beside the same third one, and alone in the controls that show one label
     twice.
     """
-    if phase == 2 and data.read_silently(model):
+    if in_silent_pairs := phase == 2 and data.read_silently(model):
         shown = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
         shown = shown.assign(side=shown["identity_a"].astype(object))
         # Doubled, since the mean over both orders halves the difference between them.
@@ -281,15 +275,15 @@ def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -
         shown = shown.assign(side=shown["identity"].astype(object))
         scores = shown.assign(metric=shown["partner"]) if phase == 2 else shown
         differences = partial(ScoreTable.of(scores).contrast, complete=phase == 1)
-    for family, contrasts in families(data, model, phase).items():
-        for contrast in contrasts:
-            compared = shown
-            if phase == 2 and data.read_silently(model):
-                sides = {*contrast.first, *contrast.second}
-                compared = shown[shown["identity"].isin(sides) & shown["other"].isin(sides)]
-            means = compared.groupby("side")["value"].mean()
-            shares = float(means.reindex(contrast.first).mean()), float(means.reindex(contrast.second).mean())
-            yield family, contrast, shares, differences(contrast.first, contrast.second)
+
+    def shares(contrast: Contrast) -> dict[str, float]:
+        sides = {*contrast.first, *contrast.second}
+        compared = shown[shown["identity"].isin(sides) & shown["other"].isin(sides)] if in_silent_pairs else shown
+        means = compared.groupby("side")["value"].mean()
+        places = {"first_share": contrast.first, "second_share": contrast.second}
+        return {name: float(means.reindex(side).mean()) for name, side in places.items()}
+
+    return differences, shares
 
 
 # What the unread replies could change
@@ -331,21 +325,16 @@ def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
 def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
     """Phase 2: the net preference for the first, its bounds, and the value without replies requested again."""
     votes = data.final_votes[data.final_votes["model"] == model]
-    _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
-    turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
-    text = votes["text"].to_numpy(dtype=object)
-    chosen = {
-        "first": np.where(turned, text == "B", text == "A"),
-        "second": np.where(turned, text == "A", text == "B"),
-        "tie": text == "tie",
-    }
-    lost, given = votes["text"].isna().to_numpy(), (votes["status"] != REPAIRED).to_numpy()
+    turned = votes["identity_a"].astype(object) != votes["identity"].astype(object)
+    leads = votes["text"].astype(object).map(VOTES).astype(float) * np.where(turned, -1.0, 1.0)
+    units = votes.drop_duplicates("unit")
     differences: list[Differences] = []
-    for favoured, kept in (("", True), ("second", True), ("first", True), ("", given)):
-        sides = [(votes_for & kept) | (lost & (name == favoured)) for name, votes_for in chosen.items()]
-        most = majority(np.column_stack([np.bincount(unit, side, minlength=len(first)) for side in sides]))
-        # 1 for the first and -1 for the second; a unit without a vote has no majority.
-        differences.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
+    # As they were read; the unread ones for the second, and for the first; without replies requested again.
+    for given in (leads, leads.fillna(-1.0), leads.fillna(1.0), leads.mask(votes["status"] == REPAIRED)):
+        counts = [(given == lead).groupby(votes["unit"], sort=False, observed=True).sum() for lead in VOTES.values()]
+        # A unit without a vote has no majority.
+        most = np.array([*VOTES.values(), math.nan])[majority(np.column_stack(counts))]
+        differences.append(PairTable.of(units, most).contrast)
     return differences
 
 

@@ -22,6 +22,8 @@ Ours = Callable[[Path], bool]
 """A function that tells whether an existing file or folder may be replaced."""
 
 
+MANIFEST = "export.json"
+"""The file that describes a dataset of `parley export`, in its folder."""
 WITH_FORCE = "; choose another name with --to, or overwrite it with --force"
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from parley.base.errors import ConfigError
+from parley.base.files import MANIFEST
 from parley.base.home import say
 from parley.base.text import visible
 from parley.cli.command import Answer, Command, Terminal
@@ -24,7 +25,7 @@ from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import MAX_ROWS, plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
-from parley.training.exported import MANIFEST, read_export, referee_checks
+from parley.training.exported import read_export, referee_checks
 
 if TYPE_CHECKING:
     from parley.analysis.page.report import Report as Results

@@ -7,7 +7,7 @@ import difflib
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -16,10 +16,8 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from parley.agents.providers import SAMPLED
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError
 from parley.base.home import say
-from parley.base.problems import near_key
 from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
@@ -27,7 +25,6 @@ from parley.cli.flags import HelpAll, Positional, Repeated, read_config
 from parley.cli.run import execute
 from parley.cli.shared import AddParser
 from parley.judging.rldf.statements import SPLITS
-from parley.runs.job import Job
 from parley.runs.options import validated
 from parley.training.base_model import MISSING
 from parley.training.config import TrainConfig, tables_of
@@ -35,7 +32,7 @@ from parley.training.device import is_main
 from parley.training.exported import manifest_of, referee_checks
 from parley.training.folders import state_of
 from parley.training.pairs import read_pairs
-from parley.training.stages import JOBS, STAGES, STEP_FOLDERS, plan
+from parley.training.stages import JOBS, STAGES, STEP_FOLDERS, plan, refuse_unknown_stage
 
 
 class Train(Command):
@@ -95,8 +92,7 @@ class Train(Command):
         return validated(TrainConfig, config)
 
     def answer(self) -> Answer:
-        if self.stage not in (stages := [*STAGES, *JOBS]):
-            raise ConfigError(f"unknown training stage '{self.stage}'{near_key(self.stage, stages)}")
+        refuse_unknown_stage(self.stage)
         config = self.settings()
         if self.dry_run:
             return _dry_run(self.stage, config)
@@ -104,10 +100,10 @@ class Train(Command):
             say(line)
         report = (lambda line: None) if self.quiet else _print_progress
         try:
-            from parley.cli.training.stages import run_training  # it loads pandas, which --help does without
+            from parley.training.running import train  # it loads pandas, which --help does without
         except ModuleNotFoundError as error:
             raise ConfigError(f"{MISSING} ('{error.name}' is missing)") from None
-        results = run_training(self.stage, config, report, _run_job(self.quiet or self.as_json))
+        results = train(config, self.stage, report=report, run=partial(execute, quiet=self.quiet or self.as_json))
         if not is_main():
             raise SystemExit(0)  # one of several processes prints the results
         return Answer(results, _result_lines(results, config))
@@ -202,17 +198,6 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
                 similar = difflib.get_close_matches(name[:80], keys, n=1)
                 hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
-
-
-def _run_job(quiet: bool) -> Callable[[Job], None]:
-    def run_job(job: Job) -> None:
-        _, result = execute(job, quiet=quiet)
-        if not result.complete:
-            why = result.stopped or result.first_error or "units failed"
-            again = "" if SAMPLED in why else "; the same command resumes it"  # another model is another run
-            raise ParleyError(f"{job.path} is not complete ({why}){again}")
-
-    return run_job
 
 
 def _print_progress(line: str) -> None:

@@ -46,7 +46,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**SILENT, "suite": "german-1", "wordings": "german", "design": "staged"}, "e44e3ed9b6"),
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "1951c8ec68"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "fe25589214"),
-        ("malibu", {**PAPER, "reasons_first": True, "metrics": ["Accuracy"], "controls": False}, "2ee3a34148"),
+        ("malibu", {**PAPER, "metrics": ["Accuracy"], "controls": False}, "101ce8facf"),
         ("malibu", {"suite": "quick", "model": "sim/judge"}, "c472b0a432"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "ea823a549a"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "6a22bc16f4"),

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from parley.analysis.gains import family
-from parley.cli.training.evaluation import same_family_cautions
-from parley.cli.training.stages import ablate
 from parley.judging.bbq.leaderboard import bbq_pooled_table
 from parley.judging.bbq.scores import MISSING
 from parley.training.config import TrainConfig
 from parley.training.evaluation.ablation import ablation_report, policy_scores
 from parley.training.evaluation.metrics import report, rubric_tables
+from parley.training.evaluation.systems import same_family_cautions
 from parley.training.repeats import mean_over_seeds
+from parley.training.running import ablate
 
 
 def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
@@ -136,7 +136,7 @@ def test_an_ablation_writes_its_report(tmp_path: Path, monkeypatch: pytest.Monke
         row = {"system": "RLDF", "metric": "BS", "bias": "age", "mean": 40.0, "low": 35.0, "high": 45.0, "topics": 8}
         return {"evaluate": {"rubric_by_bias": [row], "cautions": ["sim/judge is SIMULATED: planted."]}}
 
-    monkeypatch.setattr("parley.cli.training.stages.run_training", trained)
+    monkeypatch.setattr("parley.training.running.run_training", trained)
     levels = {"pairs": [60, 120], "data": {"self-reflection": "other"}}
     config = TrainConfig.model_validate({"data": "pairs", "out": str(tmp_path / "trained"), "ablate": levels})
     rows = ablate(config, lambda line: None, lambda job: None)

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
+import parley as parley_package
 from parley.agents import ConfigError, ParleyError
 from parley.cli.flags import CONFIGS, read_config
 from parley.cli.train import Train
-from parley.cli.training.evaluation import evaluated_systems
 from parley.judging.bbq.study import BbqConfig
 from parley.judging.stardtox.study import StardtoxConfig
 from parley.training.config import TrainConfig, stage_settings, tables_of
+from parley.training.evaluation.systems import evaluated_systems
 from parley.training.folders import (
     MANIFEST,
     StageFolder,
@@ -226,3 +228,18 @@ def test_a_dry_run_says_what_is_finished_and_what_would_be_done(
     assert [row["folder"] for row in levels if row["step"] == "rl"] == [
         "trained/ablate/pairs-60/rl", "trained/ablate/pairs-120/rl",
     ]  # fmt: skip
+
+
+def test_training_from_python_does_what_the_command_does(parley: Callable[..., Any], place: Path, planted: Any) -> None:
+    """The evaluation of a baseline needs no trainer."""
+    evaluation = {"systems": ["Default"], "topics": 4, "judges": ["sim/judge"], "models": {"Default": "sim/any"}}
+    given = {"data": str(planted(100)), "min_pairs": 76, "evaluate": evaluation, "out": "python"}
+    results = parley_package.train(given, "evaluate")
+    (place / "rldf.toml").write_text(tomli_w.dumps({**given, "out": "command"}))
+    printed = parley("train", "evaluate", "--config", "rldf.toml", "--quiet", "--json").json
+    assert json.loads(json.dumps(results["evaluate"])) == printed["evaluate"]
+    assert [path.name for path in (place / "python").iterdir()] == [path.name for path in (place / "command").iterdir()]
+    with pytest.raises(ConfigError, match="unknown training stage 'evaluates'; did you mean 'evaluate'"):
+        parley_package.train(given, "evaluates")
+    with pytest.raises(ConfigError, match="betta"):
+        parley_package.train({"data": "pairs", "rl": {"betta": 1}})

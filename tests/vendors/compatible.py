@@ -79,9 +79,12 @@ class VLLM(ChatServer):
         used = sum(4 + estimate_tokens(text) for _, text in self.turns(body))
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 1
         if used + limit > CONTEXT:
+            # Version 0.24 stops counting at one token too many.
             raise Rejected(
-                f"'max_tokens' or 'max_completion_tokens' is too large: {limit}. This model's maximum context length "
-                f"is {CONTEXT} tokens and your request has {used} input tokens ({limit} > {CONTEXT} - {used})."
+                f"This model's maximum context length is {CONTEXT} tokens. However, you requested {limit} output "
+                f"tokens and your prompt contains at least {CONTEXT - limit + 1} input tokens, for a total of at least "
+                f"{CONTEXT + 1} tokens. Please reduce the length of the input prompt or the number of requested "
+                "output tokens."
             )
 
     def error(self, rejected: Rejected) -> Any:

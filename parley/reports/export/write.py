@@ -19,14 +19,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.base.errors import ConfigError, ParleyError, install
-from parley.base.files import WITH_FORCE, new_folder, refuse
+from parley.base.files import MANIFEST, WITH_FORCE, new_folder, refuse
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import without_surrogates
 from parley.reports.export.card import card
 from parley.reports.export.dataset import Dataset, Table, make_dataset
 from parley.reports.export.settings import Settings
 from parley.runs import RunFile, explain_damage
-from parley.training.exported import MANIFEST
 
 MISSING = f"this format needs more packages: {install('datasets')}"
 

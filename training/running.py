@@ -1,5 +1,7 @@
 """Runs a stage of training, or all: once, once per seed, or at each level of an ablation.
 
+    parley.train({"data": "pairs"}, "sft")
+
     OUT/STAGE                 the result of a stage
     OUT/seed-N/STAGE          with several seeds; OUT/seeds has their means
     OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json and OUT/ablate/report compare them
@@ -9,6 +11,7 @@ Training differs from seed to seed, and so does the split of a dataset that is o
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,25 +19,59 @@ from typing import Any
 
 import pandas as pd
 
+from parley.agents.providers import SAMPLED
 from parley.analysis.page.render import write
 from parley.analysis.page.report import Report, Table
 from parley.analysis.say import json_values
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.files import new_file
-from parley.cli.training.evaluation import RunJob, evaluate, merge
-from parley.cli.training.rlaif import label_pairs
+from parley.runs import Result
+from parley.runs.job import Job, complete
+from parley.runs.options import validated
 from parley.training.base_model import require_packages
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
 from parley.training.evaluation.ablation import ablation_report, policy_scores
+from parley.training.evaluation.systems import RunJob, evaluate, merge
 from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
-from parley.training.stages import STAGES, run_stages, steps
+from parley.training.rlaif import label_pairs
+from parley.training.stages import STAGES, refuse_unknown_stage, run_stages, steps
 
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
 """Receives a progress line."""
+Execute = Callable[[Job], tuple[Job, Result]]
+"""Executes a job, and returns it with how it ended."""
+
+
+def train(
+    config: TrainConfig | Mapping[str, Any],
+    stage: str = "all",
+    *,
+    report: Progress = lambda line: None,
+    run: Execute | None = None,
+) -> dict[str, Any]:
+    """Run a stage of training, as `parley train STAGE` does; finished stages are skipped. Returns results by stage.
+
+    Args:
+        config: The config, or its keys as in a config file: `{"data": "pairs", "rl": {"beta": 0.1}}`.
+        stage: sft, reward, rl, rlaif, evaluate, ablate, merge or all.
+        report: Receives progress lines; they are not shown by default.
+        run: Executes the studies of RLAIF and of the evaluation; returns the job and how it ended.
+    """
+    refuse_unknown_stage(stage)
+    chosen = config if isinstance(config, TrainConfig) else validated(TrainConfig, config)
+
+    def run_job(job: Job) -> None:
+        _, result = run(job) if run else asyncio.run(complete(job))
+        if not result.complete:
+            why = result.stopped or result.first_error or "units failed"
+            again = "" if SAMPLED in why else "; the same command resumes it"  # another model is another run
+            raise ParleyError(f"{job.path} is not complete ({why}){again}")
+
+    return run_training(stage, chosen, report, run_job)
 
 
 def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob) -> dict[str, Any]:

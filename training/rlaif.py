@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.base.files import new_file
-from parley.cli.training.evaluation import RunJob, model_name
+from parley.base.files import MANIFEST, new_file
 from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.training.config import TrainConfig
 from parley.training.device import in_main_process
-from parley.training.exported import MANIFEST
+from parley.training.evaluation.systems import RunJob, model_name
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import message, read_pairs, write_rows
 from parley.training.prompts import PromptSplits, read_prompts
