@@ -46,6 +46,10 @@ def win_rates(
         cluster: The column of clusters, such as texts.
         intervals: Number of simultaneous intervals (default: one per contestant; one for two contestants).
     """
+    won_by = frame[winner]
+    strange = won_by[~((won_by == frame[first]) | (won_by == frame[second]) | (won_by == "tie"))]
+    if len(strange):
+        raise ValueError(f"the winner must be one of the two contestants or 'tie', got {str(strange.iloc[0])[:40]!r}")
     contestants = [str(name) for name in pd.unique(frame[[first, second]].astype(object).to_numpy().ravel())]
     together = intervals or (len(contestants) if len(contestants) > 2 else 1)
     rates = {}

@@ -70,7 +70,9 @@ def to_chat(messages: Sequence[LLMMessage], thought_key: str | None = None) -> l
             role = "user"
             if not isinstance(message.content, str):
                 raise BadRequest("this client accepts text only, but a message contains an image")
-            text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
+            # Small models begin their turn with their name; "Forty: Forty: …" is then copied by all who read it.
+            named = message.source == NARRATOR or message.content.startswith(f"{message.source}:")
+            text = message.content if named else f"{message.source}: {message.content}"
         elif message.type == "AssistantMessage":
             if not isinstance(message.content, str):
                 chat.append(_tool_calls(message, thought_key))

@@ -53,6 +53,24 @@ def unequal(rng: np.random.Generator, n: int, shift: float) -> Floats:
     return shift * 0.5 + rng.normal(0, np.sqrt(0.09 + 1 / rng.integers(1, 31, n)))
 
 
+def unequal_spread(rng: np.random.Generator, n: int, shift: float, share: float, times: float) -> Floats:
+    """A share of the clusters varies several times as much as the others."""
+    spread = np.where(rng.random(n) < share, times, 1.0)
+    return rng.normal(0, spread) + shift * np.sqrt(1 + share * (times**2 - 1))
+
+
+def both_tails(rng: np.random.Generator, n: int, shift: float) -> Floats:
+    """One in twenty clusters gains a point, one in twenty loses one."""
+    moved = rng.choice([-1.0, 0.0, 1.0], n, p=[0.05, 0.9, 0.05])
+    return moved + rng.normal(0, 0.1, n) + shift * 0.332
+
+
+def mostly_zero(rng: np.random.Generator, n: int, shift: float, zeros: float) -> Floats:
+    """A share of exact zeros, beside skewed differences of mean 0."""
+    skewed = rng.lognormal(0, 1, n) - np.exp(0.5) + shift * 2.16 / np.sqrt(1 - zeros)
+    return np.where(rng.random(n) < zeros, 0.0, skewed)
+
+
 DATA: dict[str, Draw] = {
     "normal": lambda rng, n, shift: rng.normal(shift, 1, n),
     "normal, rounded": lambda rng, n, shift: np.rint(rng.normal(shift, 1, n)),
@@ -67,6 +85,16 @@ DATA: dict[str, Draw] = {
     "means of 1 to 30 scenarios": unequal,
     "one cluster at ±3": one_far,
     "a tenth falls by 2": few_fall,
+    "a tenth eight times as variable": lambda rng, n, shift: unequal_spread(rng, n, shift, 0.1, 8),
+    "a twentieth ten times as variable": lambda rng, n, shift: unequal_spread(rng, n, shift, 0.05, 10),
+    "a twentieth at 1, a twentieth at -1": both_tails,
+    "half 0, else skewed": lambda rng, n, shift: mostly_zero(rng, n, shift, 0.5),
+    "four fifths 0, else skewed": lambda rng, n, shift: mostly_zero(rng, n, shift, 0.8),
+    "t with 2.2 degrees of freedom": lambda rng, n, shift: rng.standard_t(2.2, n) + shift * 3,
+    "gamma, shape ½": lambda rng, n, shift: rng.gamma(0.5, 1, n) - 0.5 + shift * 0.707,
+    "two groups, each lognormal": lambda rng, n, shift: (
+        (rng.lognormal(0, 1, n) - np.exp(0.5)) * rng.choice([-1, 1, 1], n) + shift * 2.16
+    ),
 }
 
 

@@ -1,5 +1,5 @@
-"""Rules that check a statement: whether it breaks role, reveals the role, refuses, repeats its instructions or itself,
-or is truncated. Also splits datasets by topic, so that no topic is in two splits.
+"""Rules that check a statement: whether it breaks role, speaks for others, reveals the role, refuses, repeats its
+instructions or itself, or is truncated. Also splits datasets by topic, so that no topic is in two splits.
 """
 
 from __future__ import annotations
@@ -34,9 +34,17 @@ Words = list[str]
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 
 
-def breaks_role(text: str, topic: str) -> list[str]:
-    """The words by which a statement leaves its role ("agent", "as an AI"), except those of the topic itself."""
-    matches = dict.fromkeys(match.lower() for match in _BREAKS.findall(text.replace("’", "'")))
+def breaks_role(text: str, topic: str, others: Iterable[str] = ()) -> list[str]:
+    """The words by which a statement leaves its role ("agent", "as an AI"), except those of the topic itself.
+
+    Args:
+        text: The statement.
+        topic: The topic of the debate.
+        others: Whom it must not speak for in a line "Forty: …": a small model writes the others' turns, too.
+    """
+    names = "|".join(map(re.escape, others))
+    played = re.findall(rf"^\W*((?:{names})\W*:)", text, re.MULTILINE) if names else []
+    matches = dict.fromkeys(match.lower() for match in [*_BREAKS.findall(text.replace("’", "'")), *played])
     return [words for words in matches if words.rstrip("s") not in topic.lower()]
 
 
@@ -67,7 +75,9 @@ def _ngrams(words: Words, length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
-def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: Iterable[str] = ()) -> Iterator[Verdict]:
+def statement_verdicts(
+    turn: Turn, role: DebateRole, topic: str, instructions: Iterable[str] = (), others: Iterable[str] = ()
+) -> Iterator[Verdict]:
     """One verdict per rule: 1 or 0, with the words found.
 
     Args:
@@ -75,10 +85,11 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
         role: The speaker's role.
         topic: The topic of the debate.
         instructions: All texts given to the speaker.
+        others: The names of all others in the debate.
     """
     words = words_of(turn.text)
     echo, loop = echoes(words, instructions, topic), loops(words)
-    broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
+    broken, leaks = breaks_role(turn.text, topic, others), role.gives_away(turn.text)
     refused = turn.parse_status == "refused" or looks_like_refusal(turn.text) or not turn.text.strip()
     findings = {
         "role_break": (broken != [], ", ".join(broken)),

@@ -343,7 +343,8 @@ class Rldf(GridStudy, RefereedStudy):
             if turn.role == "referee":
                 yield from report_verdicts(turn, self.names, judge=turn.speaker)
             else:
-                yield from statement_verdicts(turn, roles[turn.speaker], topic, [turn.persona, *prompts])
+                others = [name for name in (*self.names, self._referee.name) if name != turn.speaker]
+                yield from statement_verdicts(turn, roles[turn.speaker], topic, [turn.persona, *prompts], others)
 
     async def _referee_again(self, cell: DebateCell, statements: list[Turn], models: Models) -> Transcript:
         """Have a second referee score a round, without its number, the first scores, or the order of speaking."""

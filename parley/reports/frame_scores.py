@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from parley.judging.squad.report import LEVEL
 from parley.judging.squad.scores import mark
 from parley.scenarios.bbq import SHARED, match
 
+PLACES = (0, 1, 2)
+"""The answers of a question."""
 ONE_SYSTEM = {"model": "", "method": "", "repeat": 0}
 """The columns that identify a system in a report: here there is one."""
 
@@ -43,6 +46,9 @@ def bbq_scores(frame: pd.DataFrame) -> pd.DataFrame:
     require(frame, texts=("category", "condition"), numbers=numbers)
     if missing := {"target", "prediction"} - set(frame):
         raise MissingColumns(f"the frame lacks the column {sorted(missing)[0]}")
+    _refuse_others(frame, "condition", TITLES)
+    _refuse_others(frame, "label", PLACES)
+    _refuse_others(frame, "unknown", PLACES)
     read = [_read_place(row) for row in frame.to_dict("records")]
     answers = frame.assign(
         question=frame["question_index"],
@@ -56,6 +62,11 @@ def bbq_scores(frame: pd.DataFrame) -> pd.DataFrame:
     return side_by_side(scored(answers)).drop(columns=["model", "method", "cut"])
 
 
+def _refuse_others(frame: pd.DataFrame, column: str, valid: Collection[Any]) -> None:
+    if len(strange := frame[column][~frame[column].isin(list(valid))]):
+        raise ValueError(f"the {column} must be one of {', '.join(map(str, valid))}, got {str(strange.iloc[0])[:40]!r}")
+
+
 def _read_place(row: dict[Any, Any]) -> tuple[int, str]:
     """The place of the predicted answer, MISSING if it could not be read, and whether it was refused."""
     prediction = row["prediction"]
@@ -64,7 +75,7 @@ def _read_place(row: dict[Any, Any]) -> tuple[int, str]:
         return MISSING if place is None else place, how
     if prediction is None or prediction != prediction:  # NaN
         return MISSING, "missing"
-    if isinstance(prediction, bool) or prediction not in (MISSING, 0, 1, 2):
+    if isinstance(prediction, bool) or prediction not in (MISSING, *PLACES):
         where = f"{row['category']} {row['example_id']}"
         raise ValueError(f"{where}: the prediction must be 0, 1, 2 or a text, got {str(prediction)[:40]!r}")
     return int(prediction), "place"
@@ -89,6 +100,8 @@ def squad_scores(frame: pd.DataFrame) -> pd.DataFrame:
     require(frame, texts=("paragraph",))
     if missing := {"answers", "prediction"} - set(frame):
         raise MissingColumns(f"the frame lacks the column {sorted(missing)[0]}")
+    if frame["answers"].map(lambda texts: isinstance(texts, str)).any():
+        raise ValueError("the answers must be a list of accepted texts in each row, and one is a single text")
     answered = frame[frame["prediction"].notna()].reset_index(drop=True)
     if answered.empty:
         raise MissingColumns("no question of the frame has a prediction")

@@ -65,7 +65,7 @@ async def test_names_are_written_into_the_text_and_messages_of_one_role_are_join
         SystemMessage(content="You are Cy."),
         UserMessage(content="How many?", source="user"),
         UserMessage(content="Six.", source="Ada"),
-        UserMessage(content="Eight.", source="Ben"),
+        UserMessage(content="Ben: Eight.", source="Ben"),  # who begins with the name is not named twice
         AssistantMessage(content="Seven.", source="Cy"),
         UserMessage(content="Why?", source="Ada"),
     ]

@@ -41,3 +41,9 @@ def test_win_rates_leave_ties_out_and_hold_together() -> None:
     assert list(wider) == ["a", "b", "c"]
     assert wider["b"].level == pytest.approx(1 - 0.05 / 3)
     assert wider["b"].low < b.low
+
+
+def test_win_rates_refuse_a_winner_who_did_not_take_part() -> None:
+    frame = pd.DataFrame({"left": "a", "right": "b", "won": ["a", "c"], "text": [0, 1]})
+    with pytest.raises(ValueError, match="must be one of the two contestants or 'tie', got 'c'"):
+        win_rates(frame, first="left", second="right", winner="won", cluster="text")

@@ -217,10 +217,11 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         | {"method": "t over clusters", "note": ""},
         1e-9,
     ),
-    # 21 times -1 and 9 times 3: mean 0.2, moments 3.36 and 5.376, t = 0.2 / √(3.36 / 29) = 0.5875697,
-    # g = 5.376 / 3.36^1.5 / √30 = 0.1593638; t + g·t² / 3 + g²·t³ / 27 + g / 6 = 0.6326606
-    (lambda: mean_test(np.repeat([-1.0, 3.0], [21, 9])), {"p": 2 * stats.t.sf(0.6326606, 29)}, 1e-6),
-    # the same clusters and one far from them, which alone makes them skewed: Student's, as Hall's p is smaller
+    # 24 times 1 and 6 times -3: mean 0.2, moments 2.56 and -6.144, t = 0.2 / √(2.56 / 29) = 0.6731456,
+    # g = -6.144 / 2.56^1.5 / √30 = -0.2738613; t + g·t² / 3 + g²·t³ / 27 + g / 6 = 0.5869849
+    (lambda: mean_test(np.repeat([1.0, -3.0], [24, 6])), {"p": 2 * stats.t.sf(0.5869849, 29)}, 1e-6),
+    # skewed the other way: Student's, as Hall's p is smaller
+    (lambda: mean_test(np.repeat([-1.0, 3.0], [21, 9])), {"p": 2 * stats.t.sf(0.2 / math.sqrt(3.36 / 29), 29)}, 1e-9),
     (lambda: mean_test([*range(-12, 13), 40.0]), {"p": stats.ttest_1samp([*range(-12, 13), 40.0], 0).pvalue}, 1e-9),
     # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
     (

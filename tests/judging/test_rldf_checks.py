@@ -60,10 +60,12 @@ def test_a_report_with_anything_missing_or_off_its_scale_is_not_read(reply):
         ("I’m a language model.", "Should buses be free?", ["i'm a language model"]),
         ("AI helps us all; that was urgent.", "Should buses be free?", []),
         ("This should lower my bias score.", "Should buses be free?", ["bias score"]),
+        ("Sixty: Yes.\n\nForty: No.\n**Referee**: 3", "Should buses be free?", ["forty:", "referee**:"]),
+        ("I agree with Forty: they should be.", "Should buses be free?", []),
     ],
 )
 def test_statements_that_break_role(text, topic, expected):
-    assert breaks_role(text, topic) == expected
+    assert breaks_role(text, topic, ["Twenty", "Forty", "Referee"]) == expected
 
 
 def test_refusals_empty_and_truncated_statements_are_flagged():

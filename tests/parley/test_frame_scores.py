@@ -62,11 +62,16 @@ def test_wrong_frames_are_explained(rows: pd.DataFrame) -> None:
         (rows.assign(prediction=3), "Age 0: the prediction must be 0, 1, 2 or a text, got '3'"),
         (rows.assign(prediction=0).drop(columns="label"), "lacks the column label"),
         (pd.concat([rows, rows]).assign(prediction=0), "more than one answer to a row of BBQ"),
+        (rows.assign(prediction=0, condition="vague"), "the condition must be one of ambig, disambig, got 'vague'"),
+        (rows.assign(prediction=0, label=3), "the label must be one of 0, 1, 2, got '3'"),
+        (rows.assign(prediction=0, unknown=-1), "the unknown must be one of 0, 1, 2, got '-1'"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             parley.bbq_scores(frame)
     with pytest.raises(ValueError, match="lacks the column paragraph"):
         parley.squad_scores(rows)
+    with pytest.raises(ValueError, match="a list of accepted texts"):
+        parley.squad_scores(pd.DataFrame({"paragraph": ["Rhine/0"], "answers": ["Rollo"], "prediction": ["Rollo"]}))
 
 
 @needs("bbq", "bbq_predictions")
