@@ -127,9 +127,9 @@ PRIMARY_CONTRASTS = (
 )
 """The primary contrasts; a run uses those among its labels."""
 METHOD: Mapping[str, Any] = {
-    "version": 12,
+    "version": 13,
     "alpha": ALPHA,
-    "tests": ["Student's t over clusters, corrected for skewness", "sign flips if at most 24 clusters differ"],
+    "tests": ["Student's t over clusters, Hall's where they are skewed", "sign flips if at most 24 clusters differ"],
     "equivalence": "two one-sided tests of the same kind",
     "correction": "Holm in each family of a model; the families beside the main one share alpha",
     "looks": 1,

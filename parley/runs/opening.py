@@ -243,10 +243,7 @@ def _refuse_super_journal(journal: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    return (_stamp(path) or (0, 0))[1]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -439,18 +436,29 @@ class Replaced(RunFileError):
     """The run file was removed, replaced or overwritten since it was opened."""
 
 
+REASONS = (
+    (("full",), (28,), "the disk is full"),
+    (("readonly", "read-only"), (13, 30), "the file or its folder is read-only"),
+    (("locked",), (), "another process is writing to it"),
+    (
+        ("disk i/o",),
+        (),
+        "the disk is full, over its quota or broken (disk I/O error)",
+    ),  # what SQLite calls a quota, too
+)
+"""Parts of an error's text, its numbers, and what it means."""
+DAMAGES = {
+    "not a database": "is not a Parley run file",
+    "interrupted": MORE_THAN_ITS_SIZE,
+    "too big": "is damaged: it has a longer text than Parley writes",
+}
+
+
 def reason(error: Exception) -> str:
     """The reason why a file cannot be read or written, as the end of a sentence."""
-    text = str(error).lower()
-    if "full" in text or getattr(error, "errno", None) == 28:
-        return "the disk is full"
-    if "readonly" in text or "read-only" in text or getattr(error, "errno", None) in (13, 30):
-        return "the file or its folder is read-only"
-    if "locked" in text:
-        return "another process is writing to it"
-    if "disk i/o" in text:  # what SQLite calls a quota, too
-        return "the disk is full, over its quota or broken (disk I/O error)"
-    return str(getattr(error, "strerror", None) or error)
+    text, number = str(error).lower(), getattr(error, "errno", None)
+    meant = (words for signs, numbers, words in REASONS if number in numbers or any(sign in text for sign in signs))
+    return next(meant, str(getattr(error, "strerror", None) or error))
 
 
 def describe_open_error(path: Path, error: Exception) -> str:
@@ -458,12 +466,8 @@ def describe_open_error(path: Path, error: Exception) -> str:
     text = str(error)
     if isinstance(error, NotOpened | NotLocked):
         return f"{path} {text}"
-    if "not a database" in text:
-        return f"{path} is not a Parley run file"
-    if "interrupted" in text:
-        return f"{path} {MORE_THAN_ITS_SIZE}"
-    if "too big" in text:
-        return f"{path} is damaged: it has a longer text than Parley writes"
+    if words := next((words for sign, words in DAMAGES.items() if sign in text), ""):
+        return f"{path} {words}"
     truncated = "READ" in str(getattr(error, "sqlite_errorname", ""))  # other I/O errors are the disk's
     if truncated or any(sign in text for sign in ("malformed", "no such", "decode", "unsupported file format")):
         recovery = f"sqlite3 {quote(str(path))} .recover | sqlite3 NEW copies what can be read"

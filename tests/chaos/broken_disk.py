@@ -50,8 +50,8 @@ ABOUT = """\
 # Broken disks
 
 A run that merges its log at least three times, on a disk that is full, over its quota or broken at one of many
-points, or killed. It is then tried again on the same disk, and resumed on a sound one. *Stopped*: runs that ended early,
-and those of them that had begun to merge the log. *Lost*: units that were reported as done, and are missing. *Damaged*:
+points, or killed. It is then tried again on the same disk, and resumed on a sound one. *Stopped*: runs that ended
+early, and those of them that had begun to merge the log. *Lost*: units reported as done that are missing. *Damaged*:
 files that SQLite or Parley cannot read whole, or that are left of a run that could not begin. *Differing*: resumed runs
 that differ from an undisturbed one. To SQLite, EDQUOT and EFBIG are the same as EIO.
 """
