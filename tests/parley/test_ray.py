@@ -14,6 +14,7 @@ import pytest
 from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
+from tests.servers import PATIENCE
 from tests.panels import RUN_PANEL
 from tests.parley.test_resume import kept
 
@@ -186,14 +187,15 @@ def known_to_ray():
             yield name + (internal_kv._internal_kv_get(name, namespace=namespace) or b"")
 
 
-def test_a_run_on_two_nodes_is_the_same_run(parley, place, run_file):
+def test_a_run_on_two_nodes_is_the_same_run(parley, start, place, run_file):
     """As on a cluster of two machines, whose nodes have processes and an object store of their own."""
     (place / "own.py").write_text(STUDIES)
     assert parley(*panel()).status == 0
     (place / "a.sqlite").rename("peace.sqlite")
     cluster = RayCluster(1, 1)
     try:
-        result = parley(*own("Where"), *RAY, "--ray-address", cluster.address)
+        # In a process of its own: this one is connected to the other tests' cluster.
+        result = start(*own("Where"), *RAY, "--ray-address", cluster.address).end(PATIENCE)
     finally:
         cluster.close()
     assert result.status == 0, result.err
