@@ -14,9 +14,9 @@ import pytest
 from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
-from tests.servers import PATIENCE
 from tests.panels import RUN_PANEL
 from tests.parley.test_resume import kept
+from tests.servers import PATIENCE
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")  # a second to import, in every worker
 RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
