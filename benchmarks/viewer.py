@@ -132,10 +132,11 @@ def _fill(unit: str, rng: random.Random, words: list[str], rows: dict[str, list[
         rows["calls"].append((unit, seq, 0, "sim/any", prompt, key, 900, tokens, 0.5, 0.0, 0, 1, None, 0, None, None))
         for side in ("A", "B"):
             value = float(rng.randrange(3, 10))
-            rows["verdicts"].append((unit, nth, judge, "debater", round_, side, "Accuracy", value, value, None, "ok"))
+            about = (unit, nth, judge, "debater", round_, side)
+            rows["verdicts"].append((*about, "Accuracy", value, value, None, "ok", seq))
             nth += 1
         rows["verdicts"].append(
-            (unit, nth, judge, "debater", round_, "", "preferred", None, None, rng.choice("AB"), "ok")
+            (unit, nth, judge, "debater", round_, "", "preferred", None, None, rng.choice("AB"), "ok", seq)
         )
         nth += 1
 

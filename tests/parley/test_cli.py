@@ -15,6 +15,7 @@ from parley.cli import progress as progress_module
 from parley.cli.flags import flag_of
 from parley.cli.progress import ProgressView
 from parley.cli.run import Run
+from parley.judging.writing.study import WritingStudy
 from parley.runs import Progress
 from parley.runs.options import Options
 from parley.runs.studies import SHIPPED, find_study
@@ -56,7 +57,7 @@ def test_help_has_the_settings_that_people_change_and_all_of_it_every_setting(pa
     short, whole = parley("run", study, "--help").out, parley("run", study, "--help-all").out
     own = find_study(study).Config.model_fields
     fields = {**own, **Options.model_fields, **Run.model_fields}
-    left_out = {"study", *(() if find_study(study).writes else ("to", "force"))}
+    left_out = {"study", *(() if issubclass(find_study(study), WritingStudy) else ("to", "force"))}
     flags, every = flags_in(short), flags_in(whole)
     assert {flag_of(name, info) for name, info in fields.items() if name not in left_out} | {"--help-all"} <= every
     assert flags < every
