@@ -6,13 +6,14 @@ contains both.
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from parley.agents import ParleyError
 from parley.runs.opening import (
@@ -34,6 +35,7 @@ APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
 PATIENCE_SECONDS = 5.0
 """How long a reader waits for writers."""
+T = TypeVar("T")
 
 
 class NotesError(ParleyError):
@@ -57,24 +59,22 @@ class NotesFile:
         except OSError:
             return 0
 
-    def _open(self, *, write: bool = False) -> GuardedConnection | None:
-        """Open and check the file; None for reading if there are no notes yet, since reading creates no file."""
+    def _open(self) -> GuardedConnection | None:
+        """Open and check the file for reading; None if there are no notes yet, since reading creates no file."""
         try:
-            if _is_empty(self.path):
-                if not write:
-                    return None
-                with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as new:
-                    new.executescript(SCHEMA)
-                    new.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            if self.path.is_symlink():
+                raise NotOpened("is a link, and is not opened: notes are next to their run")
+            if not self.path.exists() or not self.path.stat().st_size:
+                return None
             db = open_to_read(self.path)
-            _refuse_if_not_notes(db)
-            if write:
+            if not db.execute("PRAGMA page_count").fetchone()[0]:  # whoever wrote the first note was stopped
                 db.close()
-                db = open_to_write(self.path)
+                return None
+            _refuse_if_not_notes(db)
             db.row_factory = sqlite3.Row
             return db
         except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
-            raise self._error("written" if write else "read", error) from None
+            raise self._error("read", error) from None
 
     def _error(self, wanted: str, error: Exception) -> NotesError:
         if isinstance(error, NotOpened):
@@ -84,12 +84,15 @@ class NotesFile:
         return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """The rows of a query, read again if someone stores a note meanwhile, since several people may use one file."""
+        return self._patiently(lambda: self._read(sql, values))
+
+    def _patiently(self, read: Callable[[], T]) -> T:
+        """Read again if someone stores a note meanwhile, since several people may use one file."""
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             before = self.version()
             try:
-                return self._read(sql, values)
+                return read()
             except NotesError:
                 being_written = self.path.with_name(f"{self.path.name}-journal").exists()
                 if time.monotonic() > end or (self.version() == before and not being_written):
@@ -112,14 +115,19 @@ class NotesFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """The file, for one transaction."""
-        db = self._open(write=True)
-        assert db is not None, "opened for writing, the file is created"
+        """The file, for one transaction, which also makes the table of the first note."""
+        if checked := self._patiently(self._open):  # opening it for writing may change a file that is not ours
+            checked.close()
         try:
-            with closing(db), db:
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666))
+            with closing(open_to_write(self.path)) as db, db:
                 db.execute("BEGIN IMMEDIATE")
+                if not self.path.stat().st_size:
+                    db.execute(SCHEMA)
+                    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                _refuse_if_not_notes(db)
                 yield db
-        except (sqlite3.Error, UnicodeError) as error:
+        except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
             raise self._error("written", error) from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
@@ -162,13 +170,6 @@ class NotesFile:
         ):
             units.setdefault(row["tag"], []).append(row["unit"])
         return units
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        return path.stat().st_size == 0
-    except FileNotFoundError:
-        return True
 
 
 def _refuse_if_not_notes(db: sqlite3.Connection) -> None:

@@ -273,5 +273,5 @@ def test_drafts_that_are_cut_are_counted_by_themselves(parley, server, place):
     result = parley(*run, *given, "--model", server.model("retries=0&think_tokens=0"), "--out", "a.sqlite")
     assert "1 reply was cut off at the token limit" in result.out
     report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
-    assert "1 of 6 replies (17%) reached the token limit and were cut off: raise --max-tokens" in report
+    assert "1 of 7 replies (14%) reached the token limit and were cut off: raise --max-tokens" in report
     assert "3 of 3 drafts (100%) end at the token limit." in report
