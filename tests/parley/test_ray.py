@@ -16,7 +16,6 @@ from parley.runs.executors.ray_connection import import_ray
 from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
 from tests.parley.test_resume import kept
-from tests.servers import PATIENCE
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")  # a second to import, in every worker
 RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
@@ -195,7 +194,7 @@ def test_a_run_on_two_nodes_is_the_same_run(parley, start, place, run_file):
     cluster = RayCluster(1, 1)
     try:
         # In a process of its own: this one is connected to the other tests' cluster.
-        result = start(*own("Where"), *RAY, "--ray-address", cluster.address).end(PATIENCE)
+        result = start(*own("Where"), *RAY, "--ray-address", cluster.address).end()
     finally:
         cluster.close()
     assert result.status == 0, result.err

@@ -74,6 +74,7 @@ def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answer
         call = Call("sim/any", prompt, text, 100, 20, latency=0.5, cost=0.0, cached=False, attempts=1)
         about: Any = {"persona": f"You are {reply.judge}.", "parse_status": reply.status, "calls": (call,)}
         turns.append(Turn(reply.judge, "debater", reply.round, text, verdict=scores if readable else None, **about))
+        common["turn"] = turns[-1]
         for side, score in (("A", 7.0), ("B", 5.0)):
             value = score if readable else None
             verdicts.append(Verdict(metric="Accuracy", subject=side, value=value, sampled=value, **common))
