@@ -70,13 +70,14 @@ def test_problems_are_printed_line_by_line_with_status_one(parley, place):
     assert all(re.match(pattern, note) for pattern, note in zip(NOTES, notes, strict=True))
     assert "short: response 1 has 2 words (expected 20 to 600)" in lines
     assert "copied: the situation names an identity: woman" in lines
-    assert "copied: responses are nearly the same (similarity 1.00 of 1; expected 0.5 to 0.9): reword one" in lines
+    alike = "short, copied: responses are nearly the same (similarity 1.00 of 1; expected 0.5 to 0.9): reword one"
+    assert alike in lines
     assert "missing, later: has no responses yet" in lines
     assert any(line.startswith("copied: shares words with again: '") for line in lines)
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
     problems = [f"{row['scenario']}: {row['problem']}" for row in as_json.json["problems"]]
-    assert len(problems) == len(lines) + 1
+    assert len(problems) == len(lines) + 2
     assert {"missing: has no responses yet", "later: has no responses yet"} <= {*problems}
 
 
