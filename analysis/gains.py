@@ -18,12 +18,13 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.effects import by_cluster, corrected_differences
+from parley.analysis.effects import by_cluster, corrected_differences, gaps
 from parley.analysis.page.report import Table, as_frame
 from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.paired import paired_difference
 from parley.analysis.stats.results import About, Line
 from parley.analysis.stats.tables import as_floats
+from parley.analysis.unread import bounds
 from parley.base.text import plural
 
 SCORES = ("inside0", "inside1", "outside0", "outside1")
@@ -62,6 +63,7 @@ def gain_lines(
     cluster: str = "cluster",
     units: Units = lambda about: {},
     outside: str = "by {}",
+    limits: tuple[float, float] = (0.0, 100.0),
 ) -> list[Line]:
     """By group: the gain by the loop's own scorer, which is not planned, and by the outside measure.
 
@@ -73,6 +75,7 @@ def gain_lines(
         cluster: What a cluster is called.
         units: The facets of the units behind a line.
         outside: What the outside scores are, with a placeholder for the measure's name.
+        limits: The lowest and the highest possible score, for the bounds where some could not be read.
     """
     lines: list[Line] = []
     for key, group in items.groupby(list(by), sort=False, observed=True):
@@ -85,6 +88,8 @@ def gain_lines(
             (INSIDE, "inside", "by the loop's own scorer"),
             (OUTSIDE, "outside", outside.format(_without_hash(about["outside"]))),
         ):
+            drafts = group[f"{who}0"].astype(float), group[f"{who}1"].astype(float)
+            filled = partial(_mean_gain, *drafts, group["cluster"])
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
             test = paired_difference(gain, 0 * gain, complete["cluster"])
             lines.append(
@@ -99,10 +104,15 @@ def gain_lines(
                     secondary=measure == INSIDE,  # a loop's own scorer reports its own success
                     reference=0.0,
                     cluster=cluster,
-                    also={"missing": len(group) - len(complete)},
+                    also={"missing": len(group) - len(complete), **bounds(*drafts, limits, filled)},
                 )
             )
     return corrected_differences(lines, family=("measure",))
+
+
+def _mean_gain(before: pd.Series, after: pd.Series, clusters: pd.Series, unread0: Any, unread1: Any) -> float:
+    """The gain, with these scores in place of missing ones."""
+    return float(gaps(before.fillna(unread0) - after.fillna(unread1), clusters).mean())
 
 
 def gain_table(lines: Sequence[Line], note: str = "") -> Table:

@@ -18,7 +18,7 @@ from parley.analysis.page.report import Figure, ReportContext, Section, Table, a
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import own_units, systems
 from parley.analysis.verdicts import uncategorised
-from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
+from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.judging.bbq.methods import REVISED
 
@@ -47,6 +47,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
     by, title = ["system", "condition"], context.title or "BBQ"
     figure = Figure("refined", note, "refined", lambda: refined_figure(shares, by, title, note))
     steps = changes(
+        revised.assign(step="iteration " + revised["iteration"].astype(str)),
         draws=context.draws,
         seed=context.seed,
         name="{}_between_iterations",
@@ -57,7 +58,6 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
         facets={**ACCURACY_CHANGE.facets, "step": ()},
     )
     beside, absent = published(verdicts, revised)
-    by_step = readable(revised.assign(step="iteration " + revised["iteration"].astype(str)))
     return [
         Section(
             tables=[
@@ -84,7 +84,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
             ],
             figures=[figure] if len(shares) else [],
         ),
-        *(answered(question, by_step) for question in steps),
+        *(answered(question, rows) for question, rows in steps),
     ]
 
 

@@ -81,6 +81,7 @@ CHANGES = Question(
     ask="Is toxicity lower than before, and lower than without a method?",
     measures={},
     unit="points of 100",
+    limits=(0.0, 100.0),
     by=("set", "system"),
     arms="step",
     pairs=successive,

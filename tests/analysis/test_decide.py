@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parley.analysis.decide import WITHIN as COUNT
-from parley.analysis.decide import WITHIN_LOW, Evidence, decide, decided, single_clusters, together
+from parley.analysis.decide import WITHIN_LOW, Bounds, Evidence, decide, decided, single_clusters, together
 from parley.analysis.stats.results import Line
 
 COUNTED = ", and so do 39 of 40 bases (at least 88% of such bases do)"
@@ -19,6 +19,8 @@ SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, counted=COUNTED, share=0.88, l
 WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)
 CLOSE, NOISY = f"the mean lies within ±0.1{COUNTED}", "; single bases are too noisy to count"
+FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5)
+READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
 NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
 
@@ -48,6 +50,15 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(WITHIN, clusters=28), "below the margin on average", f"{CLOSE}; alike needs 29 of them"),
         (replace(OPEN, clusters=6, needed=7, tests=3), "undecided", FEW),
         (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", NEITHER),
+        # what unread replies could change is no difference and is not alike
+        (replace(SHOWN, bounds=FAR), "undecided (unread)", f"different {READ}"),
+        (replace(SHOWN, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(SHOWN, p_alike=0.01, bounds=FAR), "undecided (unread)", f"different but below the margin {READ}"),
+        (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),
+        (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", CLOSE),
+        (replace(OPEN, bounds=FAR), "undecided", NEITHER),
+        (replace(SHOWN, bounds=FAR, judges="the judges"), "judges differ", "the judges differ"),
         # judges who differ overrule all but a difference beyond the margin
         (replace(SHOWN, judges="the judges"), "different", "the judges differ"),
         (replace(SHOWN, judges="the models", p_alike=0.01), "judges differ", "the models differ"),
