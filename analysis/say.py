@@ -324,7 +324,8 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         alone = any(line.shown for line in tested)
         verdict = UNDECIDED if alone else together(line.verdict for line in tested)
         unshown = _within if verdict in (ALIKE, ON_AVERAGE) else _unshown_in_words if forest.says else _unshown
-        return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
+        few = _too_few(forest) if verdict == UNDECIDED else ""
+        return answered(verdict, few or unshown(verdict, tested, largest, forest), tests=len(tested))
     words = _shown_in_words if forest.says else _shown
     return answered(
         largest.verdict,
