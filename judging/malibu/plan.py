@@ -268,7 +268,7 @@ def demonstrates(config: Mapping[str, Any]) -> bool:
     Args:
         config: The run's settings.
     """
-    return config.get("suite") == "quick" and list(config.get("identities", ())) == QUICK["identities"]
+    return config.get("suite") == "quick" and config.get("identities") == QUICK["identities"]
 
 
 LABELS_AFTER = ("quick",)

@@ -112,7 +112,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
-            *{f"{CHOSEN[0].upper()}{CHOSEN[1:]}." for run in context.runs if demonstrates(run["config"])},
+            *{f"{CHOSEN[0].upper()}{CHOSEN[1:]}." for run in context.runs if demonstrates(run.get("config", {}))},
             *lost.cautions,
         ),
         tables=tuple(tables),
