@@ -1,12 +1,10 @@
-"""`parley replicate rldf` from the debates to the evaluation, on a simulated model and one of half a million parameters."""
+"""`parley replicate rldf` from the debates to the evaluation: a simulated model debates, a tiny one is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from parley.scenarios.bbq.rows import COUNTS
 from parley.training.config import PAPERS_CATEGORIES
@@ -25,7 +23,7 @@ def test_the_whole_chain_is_one_command(parley: Callable[..., Any], place: Path,
         write_bbq(place / "data" / "bbq" / f"{category}.jsonl", *rows)
     settings = [f"policy.{key}={value}" for key, value in {"base": str(tiny), **SHORT}.items()]
     typed = ["replicate", "rldf", "--model", "sim/any?base=6&round=-1&noise=1", "--scale", "0.01", "--out", "runs"]
-    typed += [part for setting in [*settings, "rounds=2"] for part in ("--set", setting)]
+    typed += [part for setting in [*settings, "topics=4", "rounds=3"] for part in ("--set", setting)]
     planned = parley(*typed, "--dry-run")
     assert "policy: sft, reward, rl, rlaif, evaluate of" in planned.out
     replicated = parley(*typed, "--quiet")
