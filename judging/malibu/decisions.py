@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.decide import Evidence, Variation, decided, is_test
+from parley.analysis.decide import Bounds, Evidence, Variation, decided, is_test
 from parley.analysis.effects import of_model
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
@@ -136,6 +136,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
         clusters=line.clusters,
         tests=tests,
         needed=clusters_to_reject(ALPHA, tests),
+        bounds=Bounds.of(line.also),
         judges=judges,
         blocked=blocked.of(line.measure),
         not_alike=NOT_QUALITY if blocked.quality else "",
