@@ -17,7 +17,7 @@ records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -33,11 +33,10 @@ from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
 from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
-from parley.agents.persona_agent import Placement, Spoken
-from parley.agents.seats import Seat
-from parley.agents.transcripts import Role, Turn, seed_from
+from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
+from parley.agents.seats import Seat, cast, together
+from parley.agents.transcripts import Role, Turn, seed_from, text_of
 from parley.base.errors import ConfigError
-from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 
 Group = Sequence[str]
@@ -106,6 +105,8 @@ class Debate(Conversation):
             referee's. The referee hears the debaters at once. The default is none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names.
         sees: Which turns an agent reads; by default all of them.
+        reads: What is read of a turn: by the others and, if it is free text, by its own speaker later; by default its
+            text.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
         instructions: A function from the `Cue` to a text for the agent just before its turn; by default there is none.
@@ -139,6 +140,7 @@ class Debate(Conversation):
         blind_rounds: int = 0,
         order: Order = round_robin,
         sees: Sees = everyone,
+        reads: Callable[[Turn], str] = text_of,
         referee: Participant | None = None,
         chair: Participant | None = None,
         instructions: Instructions | None = None,
@@ -173,7 +175,7 @@ class Debate(Conversation):
         if not 0 <= blind_rounds <= rounds:
             raise ConfigError(f"blind_rounds must be from 0 to {rounds}, the number of rounds; got {blind_rounds}")
         self.rounds, self.blind_rounds = rounds, blind_rounds
-        self._order, self._sees, self._instructions = order, sees, instructions
+        self._order, self._sees, self._reads, self._instructions = order, sees, reads, instructions
         self._fence, self._max_turns = fence, max_turns
         self._ballots = tuple(ballots)
         self._round, self._step = 1, 0  # where it continues: a round, and how many of its groups have spoken
@@ -214,7 +216,7 @@ class Debate(Conversation):
                     group = [await self._turn(seats[0], token, buffer=False)]
                 else:
                     turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
-                    group = await _together(turns_now, seats)
+                    group = await together(turns_now, seats)
                 # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
@@ -240,10 +242,7 @@ class Debate(Conversation):
     async def _silent_turns(self, token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         """The ballots of round 0, each after the narrator's question."""
         for ballot in self._ballots:
-            question = narrate(ballot.question)
-            yield Spoken(turn=narrator_turn(question), chat_message=question)
-            seats = list(self._debaters.values())
-            for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
+            for spoken in await cast(ballot, list(self._debaters.values()), token):
                 yield spoken
 
     def _schedule(self) -> list[Group]:
@@ -286,11 +285,15 @@ class Debate(Conversation):
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
         blind = turn.round <= self.blind_rounds
+        if (text := self._reads(turn)) != turn.text:
+            message = narrate(text, source=message.source)
+            if turn.verdict is None and isinstance(agent := self._find(turn.speaker).agent, PersonaAgent):
+                agent.remember(text)
         quoted = message
         # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
         if self._fence is True or (self._fence and turn.role != self._fence):
             longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
-            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest)
+            words = fenced(text, f"WORDS OF {turn.speaker}", longest)
             quoted = narrate(words, source=message.source)
         for seat in self._seats:
             inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
@@ -315,14 +318,6 @@ class Debate(Conversation):
         position = state.get(_POSITION, {})
         self._round, self._step = position.get("round", 1), position.get("step", 0)
         self._instructed = set(position.get("instructed", ()))
-
-
-async def _together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:
-    """Take the turns of several agents concurrently; or one after the other, if that is cheaper because the model's
-    slot then holds the shared prefix."""
-    if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
-        return [await turn for turn in turns]
-    return await gather_or_cancel(turns)
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

@@ -129,7 +129,6 @@ class TrainConfig(SettingsTable):
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder to write to")
     sft_model_path: str | None = Field(None, description="a finished SFT folder to start from (default: OUT/sft)")
-    chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
     eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with (default: the tokenizer's)")
     max_length: int = Field(2048, ge=16, description="maximum tokens of prompt and answer together, cut on the right")
