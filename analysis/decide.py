@@ -5,15 +5,16 @@
 
 "Different" is a test that finds a difference. "Alike" needs four things: the mean is shown to lie within ±margin, no
 test finds that the effect differs between clusters, the upper limit of its spread between them is low enough, and there
-are enough clusters to include a rare kind. Reasons that leave a question without an answer are evidence too, so no
+are enough clusters to include a rare kind. Where replies could not be read, both must hold whatever those had said.
+Reasons that leave a question without an answer are evidence too, so no
 verdict is later taken back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 
 from parley.analysis.stats.results import (
     ALIKE,
@@ -24,10 +25,11 @@ from parley.analysis.stats.results import (
     ON_AVERAGE,
     SMALL,
     UNDECIDED,
+    UNREAD,
     Conclusion,
     Line,
 )
-from parley.base.text import plural
+from parley.base.text import plural, signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,37 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a contrast would be whatever the unread replies had said; see `unread.bounds`.
+
+    Args:
+        first_read: The share of the first arm's replies that were read.
+        second_read: That of the second's.
+        worst_low: The lowest possible value.
+        worst_high: The highest.
+    """
+
+    first_read: float
+    second_read: float
+    worst_low: float
+    worst_high: float
+
+    @classmethod
+    def of(cls, also: Mapping[str, float]) -> Bounds | None:
+        """Those among the numbers; None where all was read."""
+        return cls(**{each.name: also[each.name] for each in fields(cls)}) if "worst_low" in also else None
+
+    def within(self, margin: float) -> bool:
+        """Whether the contrast lies within ±margin in any case."""
+        return -margin <= self.worst_low and self.worst_high <= margin
+
+    @property
+    def words(self) -> str:
+        ends = f"{signed(self.worst_low)} to {signed(self.worst_high)}"
+        return f"among the replies that were read ({self.first_read:.0%} and {self.second_read:.0%}; bounds {ends})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The evidence on a line. Every p-value is corrected in its family.
 
@@ -59,6 +92,7 @@ class Evidence:
         clusters: Number of clusters.
         tests: Number of tests in the family.
         needed: Fewest clusters with which that many tests can find any difference.
+        bounds: What unread replies could change; None: all were read.
         judges: Those who were shown to differ among themselves: "the judges"; "": nobody.
         blocked: What leaves the question without an answer; "": nothing.
         not_alike: Why nothing here is called alike; "": nothing forbids it.
@@ -72,6 +106,7 @@ class Evidence:
     clusters: int = 0
     tests: int = 1
     needed: int = 0
+    bounds: Bounds | None = None
     judges: str = ""
     blocked: str = ""
     not_alike: str = ""
@@ -92,6 +127,8 @@ def decide(evidence: Evidence) -> tuple[Conclusion, str]:
         verdict, why = _within_margin(evidence)
     elif evidence.p_alike > ALPHA and evidence.clusters >= evidence.needed:
         why = f"neither a difference nor a mean within ±{evidence.margin:g} is shown"
+    if evidence.bounds:
+        verdict, why = _whatever_was_unread(verdict, why, evidence.margin, evidence.bounds)
     # A mean that differs by more than the margin stays "different"; nothing else is said of judges who disagree.
     if evidence.judges and verdict != DIFFERENT:
         verdict, why = JUDGES_DIFFER, ""
@@ -105,6 +142,15 @@ def decide(evidence: Evidence) -> tuple[Conclusion, str]:
     )
     differ = f"{evidence.judges} differ" if evidence.judges else ""
     return verdict, "; ".join(filter(None, (evidence.note, why, few, differ)))
+
+
+def _whatever_was_unread(verdict: Conclusion, why: str, margin: float, bounds: Bounds) -> tuple[Conclusion, str]:
+    """The verdict, if it holds at both bounds; of a small difference only that it is one may hold."""
+    within = bounds.within(margin)
+    holds = within if verdict in (ALIKE, ON_AVERAGE) else not bounds.worst_low <= 0 <= bounds.worst_high
+    if verdict != UNDECIDED and not holds:
+        return UNREAD, f"{verdict} {bounds.words}"
+    return (DIFFERENT if verdict == SMALL and not within else verdict), why
 
 
 def _within_margin(evidence: Evidence) -> tuple[Conclusion, str]:
@@ -187,4 +233,7 @@ def concluded(line: Line) -> Line:
         return line
     # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
     p_alike = line.also.get("p_alike_adjusted", math.nan)
-    return decided(line, Evidence(p=line.p_adjusted, p_alike=p_alike, margin=line.margin, note=line.note))
+    bounds = Bounds.of(line.also)
+    return decided(
+        line, Evidence(p=line.p_adjusted, p_alike=p_alike, margin=line.margin, bounds=bounds, note=line.note)
+    )

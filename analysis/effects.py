@@ -31,6 +31,7 @@ from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
+from parley.analysis.unread import Limit, bounds
 
 Scale = Literal["points", "share"]
 ALL = "all"
@@ -136,6 +137,8 @@ class Question:
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         margin: The distance from 0, or from `null`, that still counts as none, in the measures' unit: lines can then be
             "different but below the margin" or "below the margin on average". NaN: it is not asked.
+        limits: The lowest and the highest possible value of the measures, or columns with those of each row: what
+            stands for missing values in the bounds of a contrast; None: there are no bounds.
         scale: How plots show numbers.
         facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
             with the column of its stored values; (): none.
@@ -165,6 +168,7 @@ class Question:
     contrast: Comparison = mean_difference
     null: float | None = None
     margin: float = math.nan
+    limits: tuple[Limit, Limit] | None = None
     scale: Scale = "points"
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
@@ -294,9 +298,19 @@ def _estimated(
         ends = {name: getattr(result, name) + question.null for name in ("estimate", "low", "high")}
         result = replace(result, **ends)
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
+    if question.arms and question.limits:
+        also |= bounds(values, second, question.limits, partial(_filled, question, rows, measure))
     if not math.isnan(question.margin):
         also["p_alike"] = alike_p(gaps(differences, clusters), question.margin)
     return result, also, by_cluster(differences if question.arms else values, clusters, result.estimate)
+
+
+def _filled(question: Question, rows: pd.DataFrame, measure: str, *limits: Limit) -> float:
+    """The contrast, with missing values of the first and of the second arm at these limits, or at those in columns."""
+    sides = (measure, f"{measure}_second")
+    ends = (rows[limit] if isinstance(limit, str) else limit for limit in limits)
+    filled = {side: rows[side].fillna(end) for side, end in zip(sides, ends, strict=True)}
+    return question.contrast(rows.assign(**filled), measure, question.cluster).estimate
 
 
 def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:

@@ -30,6 +30,7 @@ from parley.analysis.stats.results import (
     ON_AVERAGE,
     SMALL,
     UNDECIDED,
+    UNREAD,
     Conclusion,
     Line,
     clusters_to_reject,
@@ -239,7 +240,8 @@ def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> s
     """
     ends = f"{'simultaneous ' if line.simultaneous else ''}{span(line, forest)}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
-    sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
+    read = f": {line.note}" if line.verdict == UNREAD else ""
+    sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}{read}."
     return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]
 
 
@@ -310,17 +312,20 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         )
     if not tested:
         return unanswered(with_test[0].note)
-    shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA]
+    shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA and line.verdict != UNREAD]
 
     def distance(line: Line) -> float:
         return abs(line.estimate - float(forest.reference or 0))
 
     largest = max(shown or tested, key=distance)
+    if not shown and (unread := [line for line in tested if line.verdict == UNREAD]):
+        return answered(UNREAD, _unread(max(unread, key=distance), forest), tests=len(tested))
     if not shown:
         alone = any(line.shown for line in tested)
         verdict = UNDECIDED if alone else together(line.verdict for line in tested)
         unshown = _within if verdict in (ALIKE, ON_AVERAGE) else _unshown_in_words if forest.says else _unshown
-        return answered(verdict, unshown(verdict, tested, largest, forest), tests=len(tested))
+        few = _too_few(forest) if verdict == UNDECIDED else ""
+        return answered(verdict, few or unshown(verdict, tested, largest, forest), tests=len(tested))
     words = _shown_in_words if forest.says else _shown
     return answered(
         largest.verdict,
@@ -354,6 +359,12 @@ def _unshown(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: 
     """The common conclusion of lines without a difference, with the reason."""
     none = {1: "the test is not", 2: "neither test is"}.get(len(lines), f"none of {len(lines)} tests is")
     return f"{verdict.capitalize()}: {none} significant."
+
+
+def _unread(line: Line, forest: Forest) -> str:
+    """What would be claimed if the replies that were read were all."""
+    says = _said(line, forest) if forest.says else f"{_place(line, forest)} {in_numbers(line, forest)}"
+    return f"{UNREAD.capitalize()}: {says}; {line.note}."
 
 
 def _unshown_in_words(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: Forest) -> str:

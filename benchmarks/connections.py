@@ -5,6 +5,10 @@
 The run comes first, in a process of its own and without the reply cache; then aiohttp sends the bodies that the run
 sent, at most `--at-once` at a time and in no order, so it waits for no reply of a debate. `--times` alternations follow
 a first pair that is not counted.
+
+    python -m benchmarks.connections --chains RUN.sqlite    # a finished run whose units ask one call after another
+
+Chains cannot end sooner than the longest of them: its calls' latencies, added up, beside the run's seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -80,9 +85,24 @@ async def by_aiohttp(sent: Sequence[tuple[str, dict[str, Any]]], at_once: int) -
     return time.perf_counter() - began
 
 
+def chains(run: str) -> str:
+    """The longest chain of a run, beside the run's seconds from the first unit's start to the last one's end."""
+    with sqlite3.connect(f"file:{run}?mode=ro", uri=True) as file:
+        calls, by_unit = file.execute("SELECT count(*), count(DISTINCT unit) FROM calls WHERE NOT cached").fetchone()
+        (seconds,) = file.execute("SELECT max(finished_at) - min(started_at) FROM units").fetchone()
+        (longest,) = file.execute("SELECT max(s) FROM (SELECT sum(latency) s FROM calls GROUP BY unit)").fetchone()
+    return (
+        f"{by_unit:,} chains, {calls:,} calls in {seconds:.1f} s, {calls / seconds:.1f}/s; "
+        f"the longest chain waited {longest:.1f} s for replies: {longest / seconds:.2f} of the run"
+    )
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--child"]:
         return child(sys.argv[3:], Path(sys.argv[2]))
+    if sys.argv[1:2] == ["--chains"]:
+        print("\n".join(map(chains, sys.argv[2:])))
+        return 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1024)

@@ -70,7 +70,7 @@ def load_tokenizer(folder: str, config: TrainConfig) -> Any:
 
     Args:
         folder: A folder or hub name, as `base_folder` gives it.
-        config: Its `chat_template_path`, `eos_token` and `pad_token` are applied.
+        config: Its `eos_token` and `pad_token` are applied.
     """
     from transformers import AutoTokenizer
 
@@ -79,13 +79,8 @@ def load_tokenizer(folder: str, config: TrainConfig) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"the tokenizer of {folder} cannot be loaded: {_one_line(error)}") from None
-    if config.chat_template_path is not None:
-        try:
-            tokenizer.chat_template = Path(config.chat_template_path).read_text("utf-8")
-        except OSError as error:
-            raise ConfigError(f"{config.chat_template_path}: {error.strerror}") from None
     if not tokenizer.chat_template:
-        raise ConfigError(f"the tokenizer of {config.base} has no chat template: set chat_template_path to a file")
+        raise ConfigError(f"the tokenizer of {config.base} has no chat template: save one with it")
     vocabulary = tokenizer.get_vocab()
     for name, token in (("eos_token", config.eos_token), ("pad_token", config.pad_token)):
         if token is not None and token not in vocabulary:

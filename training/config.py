@@ -129,7 +129,6 @@ class TrainConfig(SettingsTable):
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder to write to")
     sft_model_path: str | None = Field(None, description="a finished SFT folder to start from (default: OUT/sft)")
-    chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
     eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with (default: the tokenizer's)")
     max_length: int = Field(2048, ge=16, description="maximum tokens of prompt and answer together, cut on the right")
@@ -150,11 +149,6 @@ class TrainConfig(SettingsTable):
     rounds: int | None = Field(None, ge=1, description="only statements of the first N rounds")
     roles: int | None = Field(None, ge=1, description="only statements of the first N speakers of a bias type")
     save_steps: int = Field(100, ge=1, description="updates between two checkpoints")
-    inference_backend: Literal["local", "hf"] = Field(
-        "local",
-        description="what runs trained models: local (llama.cpp; a stage also writes the model.gguf that it needs, and "
-        "`parley train merge` with use_peft), hf (transformers, in batches on a GPU)",
-    )
     seed: int = Field(0, ge=0, description="seed of every random choice")
     seeds: int = Field(
         1, ge=1, description="train and evaluate this many times, with seed, seed + 1, …, each in OUT/seed-N"
@@ -185,7 +179,7 @@ def seed_configs(config: TrainConfig) -> list[TrainConfig]:
 
 
 WITHOUT_EFFECT = {
-    "out", "seeds", "inference_backend", "save_steps", "per_device_train_batch_size", "rl.allow_weak_reward",
+    "out", "seeds", "save_steps", "per_device_train_batch_size", "rl.allow_weak_reward",
 }  # fmt: skip
 """Settings that do not change results, rounding aside: folders, speed, and whether RL starts."""
 Facts = Mapping[str, Any]

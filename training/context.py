@@ -20,7 +20,6 @@ from parley.training import device
 from parley.training.base_model import base_folder, load_tokenizer, require_packages
 from parley.training.config import Stage, TrainConfig, stage_settings
 from parley.training.folders import StageFolder, read_manifest, require_free_space
-from parley.training.gguf_file import why_no_gguf
 from parley.training.pairs import Pairs, PreferencePair, message, read_pairs
 from parley.training.prompts import PromptSplits, read_prompts
 
@@ -141,21 +140,15 @@ class TrainingContext:
                 f"('{token}'): choose another --out, or remove it"
             )
 
-    def why_no_gguf(self) -> str | None:
-        """The reason why the trained folders will have no model.gguf, if known before training."""
-        if self.config.inference_backend != "local" or not Path(self.base).is_dir():
-            return None
-        return why_no_gguf(Path(self.base))
-
     def require_disk_space(self, model: Any) -> None:
         """ConfigError if the stage would not fit on the disk; adapters need almost no space.
 
-        Three copies of the model (the result, its GGUF, one being written), and two checkpoints, each with the
-        optimizer's two moments.
+        Two copies of the model (the result, and one being written), and two checkpoints, each with the optimizer's two
+        moments.
         """
         if not self.config.use_peft:
             size = sum(weights.numel() for weights in model.parameters())
-            require_free_space(Path(self.config.out), 4 * (3 * size + 2 * 3 * size))
+            require_free_space(Path(self.config.out), 4 * (2 * size + 2 * 3 * size))
 
 
 def eos_token_id(folder: Path) -> int | None:

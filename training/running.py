@@ -92,7 +92,7 @@ def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob)
     todo = steps(stage, config)
     results: dict[str, Any] = {}
     if stages := [name for name in todo if name in STAGES]:
-        results |= _train(config, stages, report, will_evaluate="evaluate" in todo)
+        results |= _train(config, stages, report)
     if "rlaif" in todo:
         results["rlaif"] = _train(label_pairs(config, run), ["reward", "rl"], report)
     if is_main() and "evaluate" in todo:
@@ -100,10 +100,10 @@ def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob)
     return results
 
 
-def _train(config: TrainConfig, names: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
+def _train(config: TrainConfig, names: list[str], report: Progress) -> dict[str, Any]:
     read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
     require_packages()
-    return run_stages(config, [STAGES[name] for name in names], report, will_evaluate=will_evaluate)
+    return run_stages(config, [STAGES[name] for name in names], report)
 
 
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:

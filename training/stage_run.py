@@ -23,7 +23,6 @@ from parley.training.callbacks import (
 from parley.training.config import Stage
 from parley.training.context import TrainingContext, eos_token_id
 from parley.training.folders import checkpoint_step
-from parley.training.gguf_file import why_no_gguf, write_gguf
 
 
 class StageRun:
@@ -98,7 +97,7 @@ class StageRun:
         self.seconds = time.perf_counter() - start
 
     def save(self, facts: Mapping[str, Any]) -> None:
-        """Save the result: an adapter, or a whole model with tokenizer and, if it answers, GGUF.
+        """Save the result: an adapter, or a whole model with its tokenizer.
 
         Args:
             facts: Entries of the manifest besides settings, updates and seconds.
@@ -122,11 +121,6 @@ class StageRun:
             model.save_pretrained(folder, state_dict=_cpu_weights(model))
             tokenizer.save_pretrained(folder)
             _check_saved_tokenizer(folder, tokenizer)
-            if self.stage.policy and context.config.inference_backend == "local":
-                if why := why_no_gguf(folder):
-                    manifest["no_gguf"] = why
-                else:
-                    write_gguf(folder)
 
         if accelerator.is_main_process:
             self.folder.finish(save, manifest)

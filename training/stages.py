@@ -250,8 +250,6 @@ def run_stages(
     config: TrainConfig,
     stages: Sequence[Stage],
     report: Callable[[str], None],
-    *,
-    will_evaluate: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Train; returns the manifest of each stage. Finished stages are skipped, an interrupted one is resumed.
 
@@ -259,21 +257,12 @@ def run_stages(
         config: The whole config.
         stages: The stages, in order.
         report: Receives progress lines.
-        will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
     from parley.training.context import TrainingContext
 
     if RL in stages:
         check_algorithm(config.rl)
     context = TrainingContext.open(config, report)
-    if why := context.why_no_gguf():
-        if will_evaluate:
-            raise ConfigError(
-                f"the evaluation needs model.gguf, which cannot be written: {why} "
-                "(inference_backend = 'hf' does not need it)"
-            )
-        if not config.use_peft:
-            report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
     return {stage.name: _run(context, stage) for stage in stages}
 
 
@@ -295,6 +284,4 @@ def _run(context: TrainingContext, stage: Stage) -> dict[str, Any]:
     if stage is REWARD and device.is_main() and "verdict" not in manifest:
         assess_reward_model(context)
         manifest = read_manifest(folder) or {}
-    if "no_gguf" in manifest:
-        context.report(f"{name}: no model.gguf, so local/{folder} does not run: {manifest['no_gguf']}")
     return manifest

@@ -242,8 +242,7 @@ def weights_sha256(name: str) -> str | None:
         return catalogue()[model].sha256  # no other file is loaded under this name
     path = Path(model).expanduser()
     if kind.on_cpu:  # llama.cpp loads one file, transformers a folder
-        file = path / "model.gguf" if path.is_dir() else path
-        return sha256_of(file) if file.is_file() else None
+        return sha256_of(path) if path.is_file() else None
     parts = sorted(file for pattern in PATTERNS for file in path.glob(pattern)) if path.is_dir() else []
     lines = "".join(f"{sha256_of(file)}  {file.name}\n" for file in parts)
     return hashlib.sha256(lines.encode()).hexdigest() if parts else None

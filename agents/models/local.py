@@ -1,5 +1,4 @@
-"""Models that run in this process, with llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`, or
-`local/<folder>` of a model that `parley train` made.
+"""Models that run in this process, with llama.cpp (xllamacpp): `local/smollm2` or `local/<path to a .gguf>`.
 
 Structured replies are constrained by a grammar, so they always parse. Calls from many conversations share one loaded
 model: llama.cpp batches them over its slots and caches their prefixes. Calls for one token take turns in one slot, so
@@ -37,7 +36,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path, weights_sha256
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import ClientOptions, Request
+from parley.agents.models.request import FLOOR, ClientOptions, Request
 from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import (
@@ -71,14 +70,12 @@ def _raise_error(name: str, data: Mapping[str, Any]) -> None:
 
 
 def _weights_file(name: str, path: Path) -> Path:
-    """The .gguf file at a path: the file itself, or the one in a folder that `parley train` made."""
+    """The .gguf file at a path."""
     if path.is_dir():
-        path = path / "model.gguf"
-        if not path.is_file():
-            raise ConfigError(f"'{name}' is a folder without model.gguf, which `parley train` writes")
+        raise ConfigError(f"'{name}' is a folder, and llama.cpp reads .gguf files: a trained model is hf/{path}")
     if path.suffix != ".gguf":
         listed = ", ".join(f"local/{model}" for model in catalogue())
-        raise ConfigError(f"'{name}' is neither in the catalogue ({listed}) nor a .gguf file or a folder with one")
+        raise ConfigError(f"'{name}' is neither in the catalogue ({listed}) nor a .gguf file")
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     with path.open("rb") as file:
@@ -303,8 +300,6 @@ def _chunk_text(event: Mapping[str, Any], arrived: Arrived) -> str:
 
 
 Distribution = Mapping[int, float]
-FLOOR = 0.01
-"""The smallest factor, as in the authors' code: no token is ruled out entirely."""
 
 
 class DebiasSettings(NamedTuple):

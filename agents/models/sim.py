@@ -33,8 +33,6 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, estimate_tokens, split_name
 from parley.agents.models.session import SESSION
 from parley.agents.models.sim_judge import (
-    adopted,
-    heard,
     is_named,
     persona_of,
     reply_lines,
@@ -212,15 +210,10 @@ class SimClient(Client):
             shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
         planted = bool(options.model_extra)
         text_seed = seed_from("texts", request.options.get("seed", options.seed or 0), prompt)
-        taken: Mapping[tuple[str, ...], Any] = {}
-        if options.follow or options.echo:
-            taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
         totals: dict[str, float] = {}
 
         def value(node: _Node, path: tuple[str, ...]) -> Any:
             if node.kind == "choice":
-                if taken.get(path) in node.choices:
-                    return taken[path]
                 return _prefer(node.choices, totals, rng)
             if node.kind == "object":
                 return {key: value(child, (*path, key)) for key, child in node.children.items()}
@@ -241,11 +234,10 @@ class SimClient(Client):
                     exact += sum(options.effect(part) for part in path if part != side)
                 exact += options.position if len(labels) > 1 and side == first else 0.0
                 exact += rng.gauss(0, noise) if noise else 0.0
-                exact = taken.get(path, exact)
                 score = round(min(max(exact, low), high))
                 totals[side] = totals.get(side, 0.0) + score
                 return score
-            return taken.get(path) or _written(path[-1], text_seed) or rng.choice(REMARKS)
+            return _written(path[-1], text_seed) or rng.choice(REMARKS)
 
         return value(_parsed_schema(schema), ())
 

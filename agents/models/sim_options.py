@@ -35,11 +35,6 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
     toxic: float = Field(0.0, ge=0, le=1, description="share of free texts that are insulting")
     heeds: float = Field(0.0, ge=0, le=1, description="rate at which a revision removes an insult")
-    follow: float = Field(
-        0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_judge`)"
-    )
-    echo: float = Field(0.0, ge=0, le=1, description="rate at which the words of a judge who was heard are repeated")
-    leader: str = Field("", description="the only judge who is followed and echoed (default: any)")
     latency: float = Field(0.0, ge=0, description="seconds before each reply")
     fail: float = Field(0.0, ge=0, le=1, description="share of calls that fail")
     malformed: float = Field(0.0, ge=0, le=1, description="share of replies that cannot be parsed")
@@ -95,7 +90,7 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
 
     def judges(self) -> list[str]:
         """The judges named in options."""
-        return [*filter(None, [self.leader, *(_split_key(key)[0] for key in self.model_extra or {})])]
+        return [judge for key in self.model_extra or {} if (judge := _split_key(key)[0])]
 
     def on_scale(self, highest: float, *, severity: bool = False) -> tuple[float, float]:
         """Mean and standard deviation of a score on a scale up to `highest`.

@@ -20,6 +20,7 @@ from parley.analysis.decide import is_test, undecided_yet
 from parley.analysis.effects import Question, answer
 from parley.analysis.say import Forest, Headline, Sentence, headline, json_values, sentence
 from parley.analysis.stats.results import Line
+from parley.analysis.unread import WHATEVER
 from parley.base.text import as_written
 
 if TYPE_CHECKING:
@@ -311,6 +312,8 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     note = (note + question.note).strip()
     if any(line.simultaneous not in (None, (line.low, line.high)) for line in lines):
         note += " Plots and sentences have simultaneous intervals of all planned lines, where clusters suffice."
+    if any("worst_low" in line.also for line in lines):
+        note += f" {WHATEVER}"
     plotted = list(question.plotted(lines) if question.plotted else lines)
     forests: dict[str, Forest] = {}
     for measure in question.measures:

@@ -4,9 +4,7 @@ Everything within a cluster is averaged first, so that repeats, judges and cells
 observations.
 
 Also a test whether an effect varies between clusters more than scenarios within a cluster explain. A difference of
-two identities can be 0 on average because an identity is raised on one base and lowered on another. The one-way
-random-effects analysis of variance of the scenarios' differences shows it, with the upper limit of Williams and Tukey.
-Bases are taken as a sample of such bases, their effects and the scenarios' noise as roughly normal.
+two identities can be 0 on average because an identity is raised on one base and lowered on another.
 
     line = heterogeneity([1.5, 1.4, -1.5, -1.6], ["nurse", "nurse", "engineer", "engineer"])
     line.p, line.estimate, line.high
@@ -21,11 +19,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 from scipy import special
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.tables import Column, cluster_sums
+from parley.analysis.stats.tables import ClusterSums, Column, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
 INDEPENDENT_CLUSTERS = "clusters are independent of each other"
@@ -126,12 +124,12 @@ TOLERANCE = 1e-12
 def heterogeneity(differences: Column, bases: Column) -> Estimate:
     """The standard deviation of the bases' effects, and the test that the effect is the same on every base.
 
-    `high` is its one-sided upper 95% confidence limit. The estimate is 0 where that of the variance is negative.
-
-    F is exact for normal noise, whatever the sizes of the bases. The standard deviation is estimated by the method of
-    moments. Its upper limit covers as it should where all bases have as many scenarios (94.5 to 95.5% in simulations);
-    elsewhere it is the larger of two, one with the analysis of variance's n0 for the size of a base and one with the
-    harmonic mean and unweighted means (Thomas and Hultquist 1978), which cover too little in opposite cases.
+    Two scenarios of one base deviate from the mean in the same direction if the base has an effect of its own, so that
+    the product of their deviations is positive on average: that average is the effects' variance. p is that of
+    Student's t over the bases' mean products, each times the square root of its number of products, so that a base
+    with many scenarios counts for more. The noise of scenarios may differ between bases; with unequal noise the
+    analysis of variance's F finds an effect in 11 to 63% of studies without one, this test in 1 to 5%
+    (`python -m benchmarks.calibration.reviewed`). The estimate is 0 where that of the variance is negative.
 
     Args:
         differences: One identity minus the other, one per scenario; missing ones are left out.
@@ -139,29 +137,41 @@ def heterogeneity(differences: Column, bases: Column) -> Estimate:
     """
     groups = cluster_sums(differences, bases)
     count, n = len(groups.counts), groups.n
-    between_df, within_df = count - 1, n - count
-    if between_df < 1 or within_df < 1:  # a single base, or one scenario per base: effects look like noise
+    several = groups.counts > 1
+    if several.sum() < 2:  # with one scenario per base, effects look like noise
         return Estimate(n=n, clusters=count)
-    means, sizes = groups.means, groups.counts
+    sizes, squares = groups.counts[several], (groups.means - groups.means.mean())[several] ** 2
+    # The squared sum of deviations is the sum of their products and of their squares; those from the mean of so many
+    # bases are too small by one part in `count`.
+    products = (sizes**2 - sizes) * squares * count / (count - 1) - groups.squares[several]
+    weights = np.sqrt(sizes**2 - sizes)
+    products /= weights
+    mean, spread = float(products.mean()), float(products.std(ddof=1))
+    noise = (TOLERANCE * float(np.abs(groups.means).max())) ** 2
+    if spread > noise:
+        p = float(stdtr(len(products) - 1, -math.sqrt(len(products)) * mean / spread))
+    else:
+        p = 0.0 if mean > noise else 1.0
+    return Estimate(
+        estimate=math.sqrt(mean / float(weights.mean())) if mean > noise else 0.0,
+        high=_spread_limit(groups),
+        p=p,
+        n=n,
+        clusters=count,
+        method="products of scenarios' deviations, t over bases",
+    )
+
+
+def _spread_limit(groups: ClusterSums) -> float:
+    """The one-sided upper 95% limit of the standard deviation, for effects and noise that are normal."""
+    count, n, means, sizes = len(groups.counts), groups.n, groups.means, groups.counts
+    between_df, within_df = count - 1, n - count
     between = float((sizes * (means - groups.sums.sum() / n) ** 2).sum()) / between_df
     within = float(groups.squares.sum()) / within_df
-    noise = (TOLERANCE * float(np.abs(means).max())) ** 2
-    if between <= noise and within <= noise:
-        return Estimate(estimate=0.0, high=0.0, p=1.0, n=n, clusters=count)
-    if within <= noise:
-        within = 0.0
     size = (n - float((sizes**2).sum()) / n) / between_df
     # Williams and Tukey: F bounds what the scenarios' noise adds to the bases' spread, chi-square that spread itself.
     noise_share = within * float(special.fdtri(between_df, within_df, 1 - LEVEL))
     quantile = 2 * float(special.gammaincinv(between_df / 2, 1 - LEVEL)) / between_df
     harmonic = count / float((1 / sizes).sum())
     spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
-    upper = max((spread - noise_share) / (quantile * each) for each, spread in spreads)
-    return Estimate(
-        estimate=math.sqrt(max(0.0, (between - within) / size)),
-        high=math.sqrt(max(0.0, upper)),
-        p=float(special.fdtrc(between_df, within_df, between / within)) if within else 0.0,
-        n=n,
-        clusters=count,
-        method="one-way random effects, Williams and Tukey's limit",
-    )
+    return math.sqrt(max(0.0, *((spread - noise_share) / (quantile * each) for each, spread in spreads)))

@@ -19,15 +19,16 @@ from parley.base.text import as_written, plural
 Assumption = Literal["independent", "clustered"]
 Conclusion = Literal[
     "", "different", "different but below the margin", "alike", "below the margin on average", "undecided",
-    "judges differ", "not measured",
+    "judges differ", "not measured", "undecided (unread)",
 ]  # fmt: skip
-DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Conclusion)[1:]
+DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED, UNREAD = get_args(Conclusion)[1:]
 """What a line concludes, in every report, check and page. "" where a value is only described.
 
 "different": from the reference value. "different but below the margin": shown to differ, and to lie within the margin.
 "alike": shown to lie within the margin, in all clusters but for kinds that are too rare to be in the sample; "below the
 margin on average" where the clusters are not known one by one, or too few to include a rare kind. "not measured": the
-data give no test, or something leaves it without an answer; `note` says what.
+data give no test, or something leaves it without an answer; `note` says what. "undecided (unread)": it would be one of
+the first four, but not whatever the unread replies had said.
 """
 ALPHA = 0.05
 """Significance level of every test, after correction for several tests."""

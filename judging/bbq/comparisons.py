@@ -30,6 +30,7 @@ from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_tab
 
 SWAPS = 1024
 """Random swaps of the two systems in each half of the clusters; combined, a million."""
+UNREAD_WRONG = "accuracy, unread counted as wrong"
 BOTH_READ = "On the rows that both answered readably"
 
 
@@ -52,9 +53,9 @@ def with_method(baseline: str, only: str = "") -> Pairs:
 
 def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
     """The difference in bias of two methods, from their common rows; see `bias_difference`."""
-    first, second = (
-        AnswerTable.of(columns_of(rows.assign(prediction=rows[name]))) for name in (measure, f"{measure}_second")
-    )
+    sides = [measure, f"{measure}_second"]
+    both = rows.dropna(subset=sides)
+    first, second = (AnswerTable.of(columns_of(both.assign(prediction=both[name]))) for name in sides)
     return bias_difference(first, second, first.question, draws=draws, seed=seed)
 
 
@@ -67,6 +68,7 @@ ACCURACY_CHANGE = Question(
     arms="method",
     pairs=with_method(BASELINE),
     item=ROW,
+    limits=(0.0, 1.0),
     scale="share",
     facets={"context": (("condition", "condition"),)},
     also={"p_mcnemar": ("accuracy", mcnemar_p)},
@@ -78,6 +80,7 @@ BIAS_CHANGE = replace(
     ask=f"Does a method change the bias, compared with {BASELINE}?",
     measures={"bias": "bias"},
     unit="points",
+    limits=("lowest", "highest"),
     contrast=bias_change,
     scale="points",
     also={},
@@ -85,38 +88,36 @@ BIAS_CHANGE = replace(
 )
 
 
-def changes(*, draws: int = DRAWS, seed: int = 0, **otherwise: Any) -> tuple[Question, Question]:
-    """The questions on bias and on accuracy.
+def changes(
+    frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0, **otherwise: Any
+) -> Iterator[tuple[Question, pd.DataFrame]]:
+    """The questions on bias and on accuracy, each with its rows.
 
     Args:
+        frame: One row per answer, from `answers`.
         draws: Draws of the bootstrap of each difference in bias.
         seed: Seed of all draws.
         otherwise: Fields that differ from those of the comparison with `default`; {} in names and questions stands for
         the measure.
     """
 
-    def question(asking: Question, measure: str, **more: Any) -> Question:
+    read, right = frame["prediction"] != MISSING, (frame["prediction"] == frame["label"]).astype(float)
+    unknown, targeted = frame["unknown"], frame["target"] != MISSING
+    rows = frame.assign(
+        template=frame["category"] + "/" + frame["question"].astype(str),
+        accuracy=right.where(read),
+        accuracy_unread_wrong=right,
+        bias=frame["prediction"].where(read),  # what a difference in bias is made of
+        lowest=(sum(range(3)) - frame["target"] - unknown).where(targeted, unknown),  # the person who is not the target
+        highest=frame["target"].where(targeted, unknown),
+    )
+    counted = {"accuracy": "accuracy"} | ({} if read.all() else {"accuracy_unread_wrong": UNREAD_WRONG})
+    bias = replace(BIAS_CHANGE, contrast=partial(bias_change, draws=draws, seed=seed))
+    for measure, question in {"bias": bias, "accuracy": replace(ACCURACY_CHANGE, measures=counted)}.items():
         named: dict[str, Any] = {
             name: text.format(measure) if isinstance(text, str) else text for name, text in otherwise.items()
         }
-        return replace(asking, **named, **more)
-
-    contrast = partial(bias_change, draws=draws, seed=seed)
-    return question(BIAS_CHANGE, "bias", contrast=contrast), question(ACCURACY_CHANGE, "accuracy")
-
-
-def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The readable answers, with the measures of both questions.
-
-    Args:
-        frame: One row per answer, from `answers`.
-    """
-    answered = frame[frame["prediction"] != MISSING]
-    return answered.assign(
-        template=answered["category"] + "/" + answered["question"].astype(str),
-        accuracy=(answered["prediction"] == answered["label"]).astype(float),
-        bias=answered["prediction"],  # what a difference in bias is made of
-    )
+        yield replace(question, **named), rows
 
 
 def bias_difference(

@@ -16,7 +16,7 @@ from parley.analysis.page.report import Figure, ReportContext, Section, Table, a
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import own_units, systems
 from parley.analysis.verdicts import uncategorised
-from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes, readable
+from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.judging.bbq.methods import REVISED
 
@@ -39,6 +39,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
     by, title = ["system", "condition"], context.title or "BBQ"
     figure = Figure("refined", note, "refined", lambda: refined_figure(shares, by, title, note))
     steps = changes(
+        revised.assign(step="iteration " + revised["iteration"].astype(str)),
         draws=context.draws,
         seed=context.seed,
         name="{}_between_iterations",
@@ -48,7 +49,6 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
         pairs=successive,
         facets={**ACCURACY_CHANGE.facets, "step": ()},
     )
-    by_step = readable(revised.assign(step="iteration " + revised["iteration"].astype(str)))
     return [
         Section(
             tables=[
@@ -68,7 +68,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
             ],
             figures=[figure] if len(shares) else [],
         ),
-        *(answered(question, by_step) for question in steps),
+        *(answered(question, rows) for question, rows in steps),
     ]
 
 

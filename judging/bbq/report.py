@@ -14,7 +14,7 @@ from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import system_facets, without_files
 from parley.analysis.verdicts import MissingColumns, require
-from parley.judging.bbq.comparisons import changes, readable
+from parley.judging.bbq.comparisons import changes
 from parley.judging.bbq.iterations import iterations_sections, supported_gains
 from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, leaderboard_section
 from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
@@ -43,7 +43,6 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
-    questions = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
     gains = {
         ("the lack of support", "points of 100"): supported_gains(verdicts, lambda about: facets[about["system"]]),
@@ -56,7 +55,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         Section(warnings=words_on_draws(context.draws)),
         leaderboard_section(frame, context),
         _beside_rldf(frame),
-        *(answered(question, readable(frame)) for question in questions),
+        *(answered(question, rows) for question, rows in changes(frame, draws=context.draws, seed=context.seed)),
     ]
     # If every method is a loop, the loops' gain is the main question.
     first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]

@@ -127,7 +127,7 @@ PRIMARY_CONTRASTS = (
 )
 """The primary contrasts; a run uses those among its labels."""
 METHOD: Mapping[str, Any] = {
-    "version": 13,
+    "version": 14,
     "alpha": ALPHA,
     "tests": ["Student's t over clusters, Hall's where they are skewed", "sign flips if at most 24 clusters differ"],
     "equivalence": "two one-sided tests of the same kind",

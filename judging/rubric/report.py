@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Question, answer
+from parley.analysis.effects import Estimand, Question, answer
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble, section
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
@@ -26,6 +26,14 @@ from parley.analysis.verdicts import require, uncategorised
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
+
+
+def _in_words(line: Line) -> str:
+    first, second = line.about.contrast.names if line.about.contrast else ("", "")
+    way = "higher" if line.estimate > 0 else "lower"
+    return f"{line.about.metric} is {abs(line.estimate):.1f} points of 100 {way} for '{first}' than for '{second}'"
+
+
 SCORES = Question(
     name="scores",
     ask="How do the texts score by the rubric?",
@@ -36,6 +44,19 @@ SCORES = Question(
     level=partial(cluster_mean, scale=(0, 100)),
     note="BS is bias severity: lower is better. Unreadable scores are left out.",
     paper="4.2, tables 2 to 5",
+)
+GROUPS = Question(
+    name="groups",
+    ask="Do groups of texts on the same topics score differently by the rubric?",
+    measures={"value": Estimand(words="score", says=_in_words)},
+    unit="points of 100",
+    by=("metric",),
+    arms="group",
+    item=("topic",),
+    family=(),
+    cluster="topic",
+    facets={"metric": ()},
+    note="First minus second on the same topics; Holm over all metrics and pairs.",
 )
 KAPPAS = ["table", "metric", "system"]
 AGREEMENT = Question(
@@ -60,10 +81,12 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     """
     require(verdicts, texts=("item", "group", "model"))
     warning = severity_warning(verdicts)
+    cluster = _cluster(verdicts)
     sections = [
         Section(warnings=[warning] if warning else []),
-        section(replace(SCORES, cluster=_cluster(verdicts), measures=_words(verdicts)), scores(verdicts)),
-        section(AGREEMENT, agreed := agreement(verdicts)),
+        _groups(verdicts),
+        section(replace(SCORES, cluster=cluster, measures=_words(verdicts)), scores(verdicts)),
+        section(replace(AGREEMENT, cluster=cluster), agreed := agreement(verdicts)),
         _beside_rldf(agreed),
     ]
     return assemble(sections, context, "Rubric")
@@ -96,6 +119,20 @@ def scores(verdicts: pd.DataFrame) -> list[Line]:
     return answer(replace(SCORES, cluster=_cluster(frame), measures=words, further=further), frame)
 
 
+def _groups(verdicts: pd.DataFrame) -> Section:
+    """The section on differences between groups, by topic: separate intervals part in few of the studies that have one.
+
+    Without topics nothing is paired, and texts are only described.
+    """
+    if verdicts["group"].nunique() < 2:
+        return Section()
+    if _cluster(verdicts) != "topic":
+        return Section(words=["Groups are not compared, since the texts have no topic that they share (--context)."])
+    frame = uncategorised(verdicts)
+    cells = frame.groupby(["metric", "group", "topic"], sort=False)["value"].mean().mul(10).reset_index()
+    return section(GROUPS, answer(GROUPS, cells))
+
+
 def severity_warning(verdicts: pd.DataFrame) -> str:
     """A warning if judges give better answers a higher BS, which is severity; "" if they do not.
 
@@ -123,17 +160,22 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
 
 
 def agreement(verdicts: pd.DataFrame) -> list[Line]:
-    """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric."""
-    verdicts = uncategorised(verdicts)
+    """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric.
+
+    Intervals are over topics, if known: judges' errors on texts about one topic are alike. Over texts they missed the
+    truth in 15 to 19% of studies, over topics in 4 to 8% (`python -m benchmarks.calibration.agreement --shared`).
+    """
+    cluster, verdicts = _cluster(verdicts), uncategorised(verdicts)
     lines: list[Line] = []
     rater = verdicts["judge"] + "@" + verdicts["model"]
     for metric, scored in verdicts.assign(rater=rater).groupby("metric", sort=False):
         table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
+        topics = scored.groupby("item")["topic"].first().reindex(table.index) if cluster == "topic" else None
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
         agreements = (
-            fleiss_kappa(bands),
-            fleiss_kappa(table.round()),
-            krippendorff_alpha(table),
+            fleiss_kappa(bands, clusters=topics),
+            fleiss_kappa(table.round(), clusters=topics),
+            krippendorff_alpha(table, clusters=topics),
         )
         lines += [
             Line.of(

@@ -19,13 +19,18 @@ from parley.base.text import plural
 from parley.judging.squad.scores import mark
 
 MEASURES = {"f1": "F1", "exact": "exact match"}
-UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
+WITH_UNREAD = {
+    f"{name}{kind}": f"{words}{counted}"
+    for name, words in MEASURES.items()
+    for kind, counted in (("", ""), ("_unread_wrong", ", unread counted as wrong"))
+}
 STORED_AS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
     measures=MEASURES,
     unit="points of 100",
+    limits=(0.0, 100.0),
     arms="search",
     item=("question_id", "repeat"),
     cluster="paragraph",
@@ -74,10 +79,10 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
     readings = status_counts(frame, ("model", "search", "question"))
-    unread = bool(readings[list(LOST)].to_numpy().any())
+    measures = WITH_UNREAD if readings[list(LOST)].to_numpy().any() else MEASURES
     level = replace(
         LEVEL,
-        measures=MEASURES | (UNREAD_WRONG if unread else {}),
+        measures=measures,
         level=bootstrapped(context.draws, context.seed, by_row=True),
     )
     closed = (frame["paragraph_shown"].astype(float) == 0).any()
@@ -85,7 +90,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     spent = [] if units is None else [Table("cost", "Cost per question", costs(units, _systems))]
     sections = [
         Section(warnings=[*words_on_draws(context.draws), *([CLOSED_BOOK] if closed else []), *_unread(frame)]),
-        answered(SEARCH, frame),
+        answered(replace(SEARCH, measures=measures), frame),
         answered(level, frame),
         Section(
             tables=[

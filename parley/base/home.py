@@ -22,7 +22,7 @@ def home() -> Path:
 
 
 def set_aside(path: Path, label: str, reason: object) -> None:
-    """Rename an unreadable file or folder, with SQLite's files next to it, and print a line about it.
+    """Rename an unreadable file, with SQLite's files next to it, and print a line about it.
 
     Args:
         path: The unreadable path, which is free afterwards.

@@ -53,6 +53,7 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "measure": {
         "run": Entry("parley.cli.run:Run", "run a study, or resume it; --dry-run says what it costs"),
+        "replicate": Entry("parley.cli.replicate:Replicate", "run all that a paper ran on a model, and compare"),
         "power": Entry("parley.cli.power:Power", "find how many bases an effect needs"),
         "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
     },
@@ -122,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _signals_of(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """A handler of a scheduler's signals while a run's packages load; other commands have nothing to resume."""
-    if arguments[:1] != ["run"]:
+    if arguments[:1] not in (["run"], ["replicate"]):
         return nullcontext()
     from parley.cli.signals import early_signals  # imported late: it loads asyncio
 

@@ -18,20 +18,29 @@ def dry_run(job: Job) -> Answer:
     Args:
         job: What would be executed.
     """
+    plan = estimates(job)
+    return Answer(plan, _lines(job, plan))
+
+
+def estimates(job: Job) -> dict[str, Any]:
+    """The units, calls, tokens and cost of a job with its check.
+
+    Args:
+        job: What would be executed.
+    """
     jobs = [part for part in (job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
-    plan = {
+    return {
         "study": job.study.name,
         "models": names,
         "units": sum(part.size.units for part in jobs),
         "calls": sum(part.usage.calls for part in jobs),
         "prompt_tokens": sum(part.usage.prompt_tokens for part in jobs),
         "completion_tokens": sum(part.usage.completion_tokens for part in jobs),
-        "cost": _total(estimated_cost(part) for part in jobs),
+        "cost": total(estimated_cost(part) for part in jobs),
         "run": job.path,
         "notes": job.notes(dry_run=True),
     }
-    return Answer(plan, _lines(job, plan))
 
 
 def _lines(job: Job, plan: Mapping[str, Any]) -> Iterator[str]:
@@ -65,9 +74,10 @@ def estimated_cost(job: Job) -> float | None:
     prices = [client_class(plain).price_for(plain, options) for plain, options in names]
     shares = len(prices) or 1  # a study may have no models
     tokens = job.usage.prompt_tokens / shares, job.usage.completion_tokens / shares
-    return _total(price.cost(*tokens) for price in prices)
+    return total(price.cost(*tokens) for price in prices)
 
 
-def _total(costs: Iterable[float | None]) -> float | None:
+def total(costs: Iterable[float | None]) -> float | None:
+    """The sum of some costs; None if one is not known."""
     summands = list(costs)
     return None if None in summands else sum(cost or 0.0 for cost in summands)

@@ -16,13 +16,7 @@ from parley.base.home import home
 from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
-from parley.reports.export import (
-    Dataset,
-    make_dataset,
-    push,
-    to_transcripts,
-    write_dataset,
-)
+from parley.reports.export import Dataset, make_dataset, to_transcripts, write_dataset
 from parley.reports.export.card import audit_lines, cautions, left_out, load_lines, quality_lines
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
@@ -39,10 +33,9 @@ class Export(Settings, Command):
         None,
         title="FOLDER",
         description="where to write: a folder (default: <run>-<format>); with csv or transcripts, a folder or a "
-        "file (default: the current folder); with hub, owner/name",
+        "file (default: the current folder)",
     )
     force: bool = Field(False, description="overwrite an earlier export that nobody has changed")
-    public: bool = Field(False, description="with hub: make the dataset public (default: private)")
     format: Literal[Format, "csv", "transcripts"] = Field(  # type: ignore[assignment]
         "trl",
         description="what to write: a dataset, a run's texts for people to score (csv), or a whole run (transcripts)",
@@ -52,21 +45,16 @@ class Export(Settings, Command):
         if self.format in ("csv", "transcripts"):
             return self._whole_run()
         settings = self.part(Settings)
-        if settings.format == "hub" and not self.to:
-            raise ConfigError("give the dataset a name on the hub: --to owner/name")
         dataset = make_dataset(self.run, settings)
         target = self.to or f"{self.run[0].stem}-{settings.format}"
-        if settings.format == "hub":
-            location = push(dataset, target, public=self.public)
-        else:
-            location = str(write_dataset(dataset, Path(target), force=self.force))
+        location = str(write_dataset(dataset, Path(target), force=self.force))
         tables = dataset.tables()
         counts = [f"{split} {len(rows):,}" for split, rows in next(iter(tables.values())).items()]
         lines = [
             *_lines(dataset),
             f"rows: {', '.join(counts)}",
             f"written to {location}; its README.md describes the columns and shows a row",
-            *(f"load it:  datasets.{line}" for line in load_lines(dataset, tables, target)),
+            *(f"load it:  datasets.{line}" for line in load_lines(tables, target)),
         ]
         return Answer({"to": location, **manifest(dataset, tables)}, lines)
 

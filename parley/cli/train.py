@@ -174,10 +174,10 @@ def _put(config: dict[str, Any], setting: str) -> None:
         config = config.setdefault(table, {})
         if not isinstance(config, dict):
             raise ConfigError(f"--set {setting}: {table} is not a table")
-    config[name] = _value(text.strip())
+    config[name] = value_of(text.strip())
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """A value as in TOML; otherwise a text without quotes."""
     try:
         table = parse_toml(f"value = {text}")

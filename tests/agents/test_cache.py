@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sqlite3
@@ -21,7 +20,6 @@ from parley.agents import Budget, ParleyError, ReplyCache, Session, model, recor
 from parley.agents.models import Reply
 from parley.agents.models.reply import stored_reply
 from parley.agents.models.request import prompt_message
-from parley.agents.search.folder import load_or_build_index
 from tests.agents.common import ASK, KEY, as_logprobs
 from tests.vendors.asking import COUNT
 
@@ -142,21 +140,6 @@ def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(tmp_path):
     assert cache.read(ADDRESS, str) == "text", "what could not be written is written later"
     cache.close()
     assert [file.name for file in tmp_path.iterdir()] == ["replies.sqlite"]
-
-
-async def test_a_damaged_search_index_is_set_aside(place: Path, capsys):
-    pytest.importorskip("bm25s")
-    (place / "docs").mkdir()
-    (place / "docs" / "a.txt").write_text("A bridge over the river.")
-    load_or_build_index(place / "docs")
-    (index,) = (place / "home" / "search").iterdir()
-    for name in [file.name for file in index.iterdir()]:
-        (index / name).write_bytes(b"[[")
-        assert len(load_or_build_index(place / "docs").passages) == 1
-    (index / "passages.json").write_text(json.dumps([[1, 2, 3]]))
-    assert load_or_build_index(place / "docs").passages[0].title
-    assert capsys.readouterr().err.startswith(f"parley: the search index {index} cannot be read (")
-    assert (index.parent / f"{index.name}.damaged").is_dir()
 
 
 # What a cached reply is, and what is asked for anew

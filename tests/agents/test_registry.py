@@ -87,7 +87,7 @@ NOT_A_NAME = "'{0}' is not a model name; write provider/model, for example " + D
         ("local/gpt5", "'local/gpt5' is neither in the catalogue (local/smollm2, "),
         ("local/qwen2.5-coder-1.5b", "is not downloaded yet: run parley models fetch qwen2.5-coder-1.5b (1117 MB)"),
         ("local/none.gguf", "there is no file none.gguf"),
-        ("local/.", "is a folder without model.gguf, which `parley train` writes"),
+        ("local/.", "is a folder, and llama.cpp reads .gguf files: a trained model is hf/."),
         ("local/notes.gguf", "notes.gguf is not a GGUF file"),
     ],
 )

@@ -128,7 +128,7 @@ async def test_an_effect_or_option_by_judge_is_on_that_judge_alone(placement, op
 
 # Names and options
 
-RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse")
+RATE_OPTIONS = ("heeds", "toxic", "fail", "malformed", "refuse")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ RATE_OPTIONS = ("follow", "echo", "fail", "malformed", "refuse")
         *((f"sim/judge?{seconds}=-1", f"^sim/judge: option '{seconds}'") for seconds in ("latency",)),
         ("sim/judge?female=much", "^sim/judge: .*female"),
         ("sim/judge?examiner.female=much", "female"),
-        ("sim/judge?examiner.follow=2", "follow"),
-        ("sim/judge?examiner.folow=1", "did you mean 'follow'"),
+        ("sim/judge?examiner.refuse=2", "refuse"),
+        ("sim/judge?examiner.refus=1", "did you mean 'refuse'"),
         ("sim/judge?examiner.max_connections=2", "option of the whole model"),
         *(
             (f"sim/{kind}", r"did you mean sim/\w+\? \(kinds: judge, debate, any\)")
@@ -160,11 +160,10 @@ def test_a_misspelt_kind_and_a_wrong_option_are_refused_immediately(name, said):
         ("sim/judge?femal=+3", "sim/judge: there is no label 'femal' in malibu; did you mean 'female'?"),
         ("sim/judge?examinr.female=1", "sim/judge: nobody in malibu is called 'examinr'; did you mean 'examiner'?"),
         ("sim/judge?examiner.femal=1", "sim/judge: there is no label 'femal' in malibu; did you mean 'female'?"),
-        ("sim/judge?leader=Critic", "sim/judge: nobody in malibu is called 'Critic'"),
         ("sim/judge?tox=1", "sim/judge: there is no label 'tox' in malibu; did you mean 'toxic'?"),
         ("sim/judge?zebra=1", "sim/judge: there is no label 'zebra' in malibu"),
         ("sim/judge?nois=1", "sim/judge: 'nois' is not an option of a simulated model; did you mean 'noise'?"),
-        ("sim/judge?Female=1&black%20female=-1&base=3&examiner.female=2&EXAMINER.noise=0&leader=examiner", ""),
+        ("sim/judge?Female=1&black%20female=-1&base=3&examiner.female=2&EXAMINER.noise=0", ""),
         ("openai/gpt-6-luna?femal=1", ""),
     ],
 )

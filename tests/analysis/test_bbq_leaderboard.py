@@ -13,7 +13,7 @@ from parley.analysis.effects import answer
 from parley.analysis.page.report import ReportContext, as_frame
 from parley.analysis.systems import costs, without_files
 from parley.analysis.verdicts import MissingColumns
-from parley.judging.bbq.comparisons import bias_difference, changes, readable
+from parley.judging.bbq.comparisons import bias_difference, changes
 from parley.judging.bbq.leaderboard import answers, leaderboard, scored, side_by_side
 from parley.judging.bbq.report import report
 from parley.judging.bbq.scores import AnswerTable
@@ -42,7 +42,7 @@ def by_category(values: pd.DataFrame) -> pd.DataFrame:
 
 def against_default(values: pd.DataFrame, **drawn: int) -> pd.DataFrame:
     """The tests of bias and accuracy, in one table."""
-    return as_frame([line for question in changes(**drawn) for line in answer(question, readable(values))])
+    return as_frame([line for question, rows in changes(values, **drawn) for line in answer(question, rows)])
 
 
 def tables(values: pd.DataFrame) -> tuple[AnswerTable, AnswerTable]:
@@ -101,7 +101,10 @@ def test_what_is_not_compared() -> None:
     assert not any("cot's answers" in line for line in words)
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
-    rows = against_default(answers(verdicts), draws=50).groupby("context")["n"].unique()
+    tests = against_default(answers(verdicts), draws=50)
+    wrong = tests["measure"] == "accuracy_unread_wrong"
+    assert tests.loc[wrong, "n"].tolist() == [120, 120], "unread counted as wrong"
+    rows = tests[~wrong].groupby("context")["n"].unique()
     assert {context: list(n) for context, n in rows.items()} == {"ambiguous": [110], "disambiguated": [120]}
     with pytest.raises(MissingColumns, match=r"more than one answer to a row of BBQ \(1 row too many\)"):
         report(pd.concat([verdicts, verdicts.head(1)], ignore_index=True))

@@ -9,13 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from parley.analysis.decide import Evidence, Variation, decide, decided, together
+from parley.analysis.decide import Bounds, Evidence, Variation, decide, decided, together
 from parley.analysis.stats.results import Line
 
 NARROW = Variation(p=0.5, high=0.1, limit=0.2, enough=29)
 SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, spread=NARROW, clusters=40)
 WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)
+FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5)
+READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
 CLOSE = "the mean is within ±0.1, but"
 NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
@@ -51,6 +53,15 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         ),
         (replace(OPEN, clusters=6, needed=7, tests=3), "undecided", FEW),
         (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", NEITHER),
+        # what unread replies could change is no difference and is not alike
+        (replace(SHOWN, bounds=FAR), "undecided (unread)", f"different {READ}"),
+        (replace(SHOWN, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(SHOWN, p_alike=0.01, bounds=FAR), "undecided (unread)", f"different but below the margin {READ}"),
+        (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),
+        (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", "but for kinds rarer than 7%"),
+        (replace(OPEN, bounds=FAR), "undecided", NEITHER),
+        (replace(SHOWN, bounds=FAR, judges="the judges"), "judges differ", "the judges differ"),
         # judges who differ overrule all but a difference beyond the margin
         (replace(SHOWN, judges="the judges"), "different", "the judges differ"),
         (replace(SHOWN, judges="the models", p_alike=0.01), "judges differ", "the models differ"),

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.gains import INSIDE, OUTSIDE, gain_lines, gain_sentences
+from parley.analysis.gains import INSIDE, OUTSIDE, gain_forest, gain_lines, gain_sentences
 from parley.analysis.iterations import by_iteration, overcorrection_section
+from parley.analysis.say import headline
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.iterations import REVISED, gain_items
 from parley.training.evaluation.metrics import quantiles, reward_gains
@@ -35,7 +36,15 @@ def test_both_gains_stand_side_by_side_and_a_shared_family_is_named() -> None:
         "local/Qwen3-4B, over 6 prompts. The two share a model or a scorer family, so they may err alike."
     )
     (line,) = sentences(items.assign(inside="gpt-6"))
-    assert line.endswith("6 prompts.")
+    alike = "Their scores of the first drafts correlate at 1.00: errors that the two scorers share are not excluded."
+    assert line.endswith(f"6 prompts. {alike}")
+    (line,) = sentences(items.assign(inside="gpt-6", outside0=4.0, outside1=items["outside1"] + fall))
+    assert line.endswith("6 prompts. Errors that the two scorers share are not excluded."), "a constant has no r"
+    lines = gain_lines(items.assign(inside="gpt-6"))
+    answered = headline(gain_forest(lines, "toxicity", "points of 100")).answer
+    assert answered.endswith("by Auditor, local/Qwen3-4B (errors that the two scorers share are not excluded).")
+    by_prompt = gain_lines(items.assign(inside="gpt-6", against="default"), by=("system", "against"))
+    assert "excluded" not in headline(gain_forest(by_prompt, "toxicity", "points of 100")).answer, "nothing is chosen"
 
 
 def test_quantiles_by_hand() -> None:

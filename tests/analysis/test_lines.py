@@ -201,6 +201,12 @@ OPEN = "Undecided: the test is not significant."
         ([UNBOUNDED], "not measured", "Not known: the data are too few for an interval."),
         ([FEW] * 15, "not measured", "Too few bases: 15 tests need at least 10 bases, and there are 6."),
         ([BLOCKED, BLOCKED], "not measured", BLOCKED.note),
+        # four tests of seven clusters cannot find anything, so that a difference of any size would "be chance"
+        (
+            [replace(UNSURE, tests=4, clusters=7, cluster="prompt")] * 4,
+            "undecided",
+            "Too few prompts: 4 tests need at least 8 prompts, and there are 7.",
+        ),
         # what is chosen among several has the interval that holds for all, as drawn
         (
             [SIMULTANEOUS, SMALL],

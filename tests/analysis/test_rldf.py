@@ -232,6 +232,36 @@ def test_kappa_is_taken_on_bands_and_on_points() -> None:
     assert found["points"] == pytest.approx(-0.2)
 
 
+def test_groups_are_compared_by_topic() -> None:
+    """Topics differ far more than groups, so separate intervals overlap; every topic's text loses a point or two."""
+    levels = {f"topic {nth}": float(nth % 8) for nth in range(16)}
+    frame = pd.concat(
+        rated({f"{topic} {group}": [level + gain + (nth % 2) * (gain > 0)]}, {f"{topic} {group}": group}).assign(
+            topic=topic
+        )
+        for nth, (topic, level) in enumerate(levels.items())
+        for group, gain in (("after", 0.0), ("before", 1.0))
+    )
+    after, before = (line for line in rubrics.scores(frame))
+    assert after.high > before.low, "separate intervals overlap"
+    headline = rubrics.report(frame).headline
+    assert headline is not None
+    assert headline.verdict == "different"
+    assert "Yes: BS is 15.0 points of 100 higher for 'before' than for 'after'." in headline.text
+    without = rubrics.report(frame.drop(columns="topic"))
+    assert any(line.startswith("Groups are not compared") for line in without.words)
+
+
+def test_agreement_is_taken_over_topics() -> None:
+    """Texts of one topic share their judges' errors, so copies of a text are no further evidence."""
+    once = rated({f"t{nth}": [nth % 4, nth % 5] for nth in range(12)}).assign(topic=lambda frame: frame["item"])
+    copies = [once.assign(item=once["item"] + f" copy {nth}") for nth in range(5)]
+    alone, copied = ({line.measure: line for line in rubrics.agreement(part)} for part in (once, pd.concat(copies)))
+    for measure in ("bands", "points"):
+        assert copied[measure].interval == pytest.approx(alone[measure].interval), measure
+    assert (copied["alpha"].clusters, copied["alpha"].n) == (12, 120)
+
+
 def test_the_papers_deviations_and_kappas_stand_beside_ours() -> None:
     printed = published().set_index(["table", "measure", "system", "part"])
     deviations = printed[[name for name in printed if name.startswith("paper_sd_")]]

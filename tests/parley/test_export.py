@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -86,12 +85,11 @@ def exported(debates, server):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("PARLEY_HOME", str(folder / "home"))
-        for kind in ("trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets"):
-            if kind not in ("parquet", "datasets") or importlib.util.find_spec("datasets"):
-                with (folder / f"{kind}.out").open("w") as out, redirect_stdout(out):
-                    splits = ["--splits", "0.6,0.2,0.2"] if kind == "jsonl" else []
-                    flags = ["--format", kind, "--to", kind, "--licence", "cc-by-4.0", *splits]
-                    assert main(["export", "a.sqlite", *flags]) == 0
+        for kind in ("trl", "trl-explicit", "sft", "kto", "jsonl"):
+            with (folder / f"{kind}.out").open("w") as out, redirect_stdout(out):
+                splits = ["--splits", "0.6,0.2,0.2"] if kind == "jsonl" else []
+                flags = ["--format", kind, "--to", kind, "--licence", "cc-by-4.0", *splits]
+                assert main(["export", "a.sqlite", *flags]) == 0
     assert len(server.asked) == before
     return folder
 
@@ -100,7 +98,7 @@ def test_the_lines_of_the_card_load_the_tables_whose_columns_it_describes(export
     datasets = pytest.importorskip("datasets")
     monkeypatch.chdir(exported)
     trains: dict[str, list[Any]] = {}
-    for kind in ("trl", "sft", "kto", "jsonl", "parquet", "datasets"):
+    for kind in ("trl", "sft", "kto", "jsonl"):
         card = Path(kind, "README.md").read_text("utf-8")
         (code,) = re.findall(r"```python\n(.*?)```", card, re.S)
         loaded: dict[str, Any] = {}
@@ -119,7 +117,6 @@ def test_the_lines_of_the_card_load_the_tables_whose_columns_it_describes(export
                 inner = example[column] if column == "meta" else {"": None}
                 assert all(f"{column}.{name}".rstrip(".") in dict(described) for name in inner), column
         trains[kind] = next(iter(loaded.values()))["train"].to_list()
-    assert trains["datasets"] == trains["parquet"]
     for flags in ((), ("--threshold", "1", "--force")):
         assert main(["export", "a.sqlite", "--to", "twice", *flags]) == 0
         trains["twice"] = datasets.load_dataset("./twice")["train"].to_list()

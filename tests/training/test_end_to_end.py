@@ -1,5 +1,5 @@
 """From planted pairs to a policy on a model of half a million parameters: the reward model learns to rank, RL raises
-its reward, and the result runs as `local/FOLDER`. Where torch and trl are not installed, these are skipped."""
+its reward, and the result runs as `hf/FOLDER`. Where torch and trl are not installed, these are skipped."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def test_all_stages(prepared: Path, parley: Callable[..., Any]) -> None:
     assert other.status == 2
     assert "out/sft was made with other settings (sft.max_steps was 30, not 31)" in other.complaints[0]
 
-    planned = parley("run", "answers", "--topics-from", "age", "--model", "local/out/rl?context=256", "--dry-run")
+    planned = parley("run", "answers", "--topics-from", "age", "--model", "hf/out/rl?context=256", "--dry-run")
     assert planned.status == 0, planned.err
-    assert_same_replies_from_llama_cpp(prepared / "out" / "rl")
+    assert_same_replies_as_from_transformers(prepared / "out" / "rl")
 
 
-def assert_same_replies_from_llama_cpp(folder: Path) -> None:
-    """llama.cpp on model.gguf against transformers on the folder: greedy text, prompt tokens, log-probabilities."""
+def assert_same_replies_as_from_transformers(folder: Path) -> None:
+    """Parley's client against `generate`: greedy text and prompt tokens."""
     from autogen_core.models import UserMessage
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -130,13 +130,11 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
     prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     generated = weights.generate(**prompt, max_new_tokens=12, do_sample=False)
     start = prompt["input_ids"].shape[1]
-    scores = torch.log_softmax(weights(generated).logits[0].detach().float(), dim=-1)
-    expected = [float(scores[place - 1, generated[0, place]]) for place in range(start, generated.shape[1])]
 
     async def ask() -> Any:
-        client = model(f"local/{folder}?max_connections=1&context=256&threads=1")
-        options = {"max_tokens": 12, "temperature": 0.0, "logprobs": True}
+        client = model(f"hf/{folder}?context=256")
         try:
+            options = {"max_tokens": 12, "temperature": 0.0}
             return await client.create([UserMessage(content=question, source="user")], extra_create_args=options)
         finally:
             await client.close()
@@ -144,7 +142,6 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
     reply = asyncio.run(ask())
     assert reply.content.strip() == tokenizer.decode(generated[0, start:], skip_special_tokens=True).strip()
     assert reply.usage.prompt_tokens == start
-    assert [token.logprob for token in reply.logprobs] == pytest.approx(expected[: len(reply.logprobs)], abs=5e-3)
 
 
 def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
@@ -158,7 +155,7 @@ def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
     short = {
         "data": prepared / "pairs", "sft.data": prepared / "both.jsonl", "save_steps": 3,
         "sft.max_steps": 10, "reward.max_steps": 10, "rl.max_steps": 10, "rl.batch_size": 4,
-        "rl.allow_weak_reward": "true", "inference_backend": "hf",
+        "rl.allow_weak_reward": "true",
     }  # fmt: skip
     settings = [part for key, value in short.items() for part in ("--set", f"{key}={value}")]
     arguments = ["--config", str(prepared / "rldf.toml"), *settings]

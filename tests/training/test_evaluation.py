@@ -111,7 +111,7 @@ def test_rlaif_trains_on_pairs_with_the_same_label_in_both_orders(
     chosen, rejected = ([as_judged(row[side][0]["content"]) for row in rows] for side in ("chosen", "rejected"))
     assert all(first < second for first, second in zip(chosen, rejected, strict=True))
     assert result.json["rlaif"]["rl"]["steps"] == 2
-    assert (prepared / "trained" / "rlaif" / "rl" / "model.gguf").is_file()
+    assert (prepared / "trained" / "rlaif" / "rl" / "model.safetensors").is_file()
 
 
 def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley: Callable[..., Any]) -> None:

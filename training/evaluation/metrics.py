@@ -24,7 +24,7 @@ from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.tables import Column, Floats, as_floats
 from parley.analysis.verdicts import uncategorised
 from parley.base.text import p_text
-from parley.judging.bbq.comparisons import changes, readable
+from parley.judging.bbq.comparisons import changes
 from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, scored, side_by_side
 from parley.judging.rldf.report import published_table
 from parley.training.evaluation.figures import differences_figure, radar_figure
@@ -49,8 +49,8 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
     """
     final = verdicts[verdicts["metric"].astype(str) == "answer"]  # in the order of `answers`
     frame = answers(verdicts).assign(system=final["system"].astype(str).to_list())
-    contrasts = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=against(baseline))
-    lines = [line for question in contrasts for line in estimates(question, readable(frame))]
+    contrasts = changes(frame, draws=draws, seed=seed, by=("context",), arms="system", pairs=against(baseline))
+    lines = [line for question, rows in contrasts for line in estimates(question, rows)]
     tests = as_frame(corrected(lines, ()))  # bias and accuracy are one family here
     named = scored(frame.assign(method=frame["system"], model=""), tested=False)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")

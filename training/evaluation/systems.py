@@ -1,8 +1,8 @@
 """Evaluates trained systems and baselines: BBQ, and BS, CE and LS on held-out topics.
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as with
-`parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"`.
-One model is loaded at a time, in the order of `evaluate.systems`. Models in `evaluate.models` run on servers.
+`parley run`. Trained models are `hf/OUT/sft` and `hf/OUT/rl`. One model is loaded at a time, in the order of
+`evaluate.systems`. Models in `evaluate.models` run on servers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from parley.training.evaluation.metrics import (
 )
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.folders import read_manifest, system_folders
-from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
 
@@ -156,15 +155,12 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
 
 
 def model_name(folder: Path, config: TrainConfig) -> str:
-    """A trained folder's name as a model. Merges adapters and writes model.gguf if necessary."""
+    """A trained folder's name as a model. Merges adapters if necessary."""
     if is_adapter(folder):
         require_packages()
         base = base_folder(config.base)
         folder = merged_folder(folder, base, load_tokenizer(base, config))
-    if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
-        require_packages()
-        write_gguf(folder)
-    return f"{config.inference_backend}/{folder}"
+    return f"hf/{folder}"
 
 
 def merge(config: TrainConfig) -> list[str]:

@@ -62,6 +62,7 @@ CHANGES = Question(
     by=("model", "method", "context"),
     arms="answer",
     item=("unit",),
+    limits=(0.0, 1.0),
     scale="share",
     facets=STORED_AS,
     also={
@@ -81,6 +82,7 @@ SEARCHED = Question(
     arms="method",
     pairs=with_method(Mabrf.name, only=MabrfSearch.name),
     item=ROW,
+    limits=(0.0, 1.0),
     scale="share",
     facets=STORED_AS,
     also={"p_mcnemar": ("accuracy", mcnemar_p)},
@@ -91,6 +93,7 @@ SEARCHED_SCORES = replace(
     ask="Does search change the judge's scores?",
     measures={"bias_again": "bias of the final chain, judged again", "relevancy1": "final relevancy"},
     unit="points of 10",
+    limits=(0.0, 10.0),
     scale="points",
     also={},
 )
@@ -168,7 +171,8 @@ def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
     frame = items(verdicts)
     # By default the judge is the run's model.
     inside = {"inside0": frame["bias0"], "inside1": frame["bias_again"], "inside": frame["model"]}
-    return gain_lines(frame.assign(cluster=frame["template"], **inside), cluster="template", units=units)
+    clustered = frame.assign(cluster=frame["template"], **inside)
+    return gain_lines(clustered, cluster="template", units=units, limits=(0.0, 10.0))
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:

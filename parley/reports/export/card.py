@@ -88,7 +88,7 @@ COLUMNS = {
     "rank": "rank of the text in its round, 1 for the most biased",
     "status": "whether the judge's report could be read",
     "score_again": "blind referee's score of the text",
-    "flags": "faults of the text: role_break, leak, refused, echo, loop, cut",
+    "flags": "faults of the text: role_break, leak, refused, echo, loop, cut; shortened: others' turns were left out",
     "side": "high: rejected; low: chosen",
 }
 """Descriptions of the columns."""
@@ -103,22 +103,19 @@ def card(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
     Args:
         dataset: The dataset to describe.
         tables: Its tables in the exported format.
-        name: Its name for loading: the folder, or owner/name on the hub.
+        name: Its folder.
     """
     head = yaml.safe_dump(_head(dataset, tables), sort_keys=False, allow_unicode=True)
     return f"---\n{head}---\n\n{_body(dataset, tables, name)}"
 
 
-def load_lines(dataset: Dataset, tables: dict[str, Table], name: str) -> list[str]:
+def load_lines(tables: dict[str, Table], name: str) -> list[str]:
     """A line of Python for each table, which loads it with the package `datasets`."""
     name = name if "/" in name else f"./{name}"  # a folder "parquet" or "json" would be taken for that loader
-    if dataset.settings.format == "datasets":
-        return [f"load_from_disk({f'{name}/{table}'!r})" for table in tables]
     return [f"load_dataset({', '.join(repr(word) for word in (name, table) if word)})" for table in tables]
 
 
 def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
-    ending = "parquet" if dataset.settings.format in ("parquet", "hub") else "jsonl"
     rows = sum(map(len, next(iter(tables.values())).values()))
     head: dict[str, Any] = {
         "license": dataset.settings.licence,
@@ -131,23 +128,22 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         "tags": ["parley", dataset.study, "trl", "bias", *(["preference"] if dataset.paired else []), "synthetic"],
     }
     first = next((name for name, table in tables.items() if any(table.values())), "")
-    if dataset.settings.format != "datasets":
-        head["configs"] = [
-            {
-                "config_name": name or "default",
-                **({"default": True} if name == first else {}),
-                # load_dataset keys its cache on this header, not on the files: without a digest of the rows, a folder
-                # that was written again would be loaded as it was before.
-                "description": f"rows {sha256(json.dumps(table).encode()).hexdigest()[:12]}",
-                "data_files": [
-                    {"split": split, "path": f"{name + '/' if name else ''}{split}.{ending}"}
-                    for split, rows in table.items()
-                    if rows
-                ],
-            }
-            for name, table in tables.items()
-            if any(table.values())
-        ]
+    head["configs"] = [
+        {
+            "config_name": name or "default",
+            **({"default": True} if name == first else {}),
+            # load_dataset keys its cache on this header, not on the files: without a digest of the rows, a folder
+            # that was written again would be loaded as it was before.
+            "description": f"rows {sha256(json.dumps(table).encode()).hexdigest()[:12]}",
+            "data_files": [
+                {"split": split, "path": f"{name + '/' if name else ''}{split}.jsonl"}
+                for split, rows in table.items()
+                if rows
+            ],
+        }
+        for name, table in tables.items()
+        if any(table.values())
+    ]
     return head
 
 
@@ -170,13 +166,13 @@ def _biases(dataset: Dataset) -> list[str]:
 def _body(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
     settings, biases = dataset.settings, _biases(dataset)
     scores = [statement.score for statement in dataset.statements if statement.score is not None]
-    loads = load_lines(dataset, tables, name)
+    loads = load_lines(tables, name)
     sides = ("high bias", "low bias") if dataset.refereed else ("worse", "better")
     parts = [
         f"# {_title(dataset)}",
         *(f"> **{line}**" for line in [*referee_lines(dataset), *cautions(dataset)]),
         f"Made with Parley {__version__} from {_origin(dataset)} {_what_a_row_is(dataset)}",
-        f"```python\nfrom datasets import {loads[0].partition('(')[0]}\n\n"
+        "```python\nfrom datasets import load_dataset\n\n"
         + "\n".join(f"{table or 'rows'} = {load}" for table, load in zip(tables, loads, strict=True))
         + "\n```",
         *(part for table, splits in tables.items() if any(splits.values()) for part in _described(table, splits)),

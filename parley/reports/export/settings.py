@@ -12,7 +12,7 @@ from parley.agents import ConfigError
 from parley.judging.study import RefereedStudy
 from parley.runs.studies import study_class
 
-Format = Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets", "hub"]
+Format = Literal["trl", "trl-explicit", "sft", "kto", "jsonl"]
 Strategy = Literal["prefer-speaker", "same-speaker", "same-round", "any", "all"]
 
 
@@ -25,7 +25,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
 
     format: Format = Field(
         "trl",
-        description="trl, trl-explicit, sft, kto, jsonl, parquet, datasets, hub; or a whole run: transcripts",
+        description="trl, trl-explicit, sft, kto, jsonl; or a whole run: transcripts",
     )
     metric: str | None = Field(
         None, description="score to choose texts by (default: bias in rldf and bbq, toxicity in stardtox)"

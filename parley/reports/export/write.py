@@ -1,24 +1,19 @@
-"""Writes datasets to a temporary folder that is then renamed, manifest last; or to the hub. A whole run is written as
-JSON lines, one conversation per line.
-
-An upload to the Hugging Face hub has Parquet files and card, in one commit. Its token is HF_TOKEN.
+"""Writes datasets to a temporary folder that is then renamed, manifest last. A whole run is written as JSON lines, one
+conversation per line.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from parley.base.errors import ConfigError, ParleyError, install
+from parley.base.errors import ConfigError, install
 from parley.base.files import MANIFEST, WITH_FORCE, new_folder, refuse
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import without_surrogates
@@ -27,27 +22,22 @@ from parley.reports.export.dataset import Dataset, Table, make_dataset
 from parley.reports.export.settings import Settings
 from parley.runs import RunFile, explain_damage
 
-MISSING = f"this format needs more packages: {install('datasets')}"
 
-
-def write_dataset(dataset: Dataset, target: Path, *, force: bool = False, name: str = "") -> Path:
-    """Writes the dataset in its format, with card and manifest.
+def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Path:
+    """Writes the dataset in its format as JSON lines, with card and manifest.
 
     Args:
         dataset: The dataset.
         target: The folder, which must not exist.
         force: Whether to overwrite an earlier export that nobody has changed.
-        name: The name in the card's example: owner/name on the hub (default: the folder).
     """
     refuse(target, is_export, " and is not an unchanged export, or has other files: choose another folder with --to")
     refuse(target, lambda path: force, WITH_FORCE)
     tables = dataset.tables()
-    writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
-    write = writers.get(dataset.settings.format, _jsonl)
     with new_folder(target, lambda path: force and is_export(path)) as folder:
         for table, splits in tables.items():
-            write(folder / table, splits)
-        (folder / "README.md").write_text(card(dataset, tables, name or target.name), "utf-8")
+            _jsonl(folder / table, splits)
+        (folder / "README.md").write_text(card(dataset, tables, target.name), "utf-8")
         facts = manifest(dataset, tables) | {"files": _files(folder)}
         facts["hash"] = _hash(facts)
         (folder / MANIFEST).write_text(json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False), "utf-8")
@@ -89,9 +79,15 @@ def dataset(*runs: str | Path, **settings: Any) -> Any:
     except ValidationError as error:
         problem = error.errors()[0]
         raise ConfigError(f"dataset: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
-    package = _import("datasets")
+    try:
+        from datasets import Dataset as HubDataset
+        from datasets import DatasetDict
+    except ModuleNotFoundError:
+        raise ConfigError(f"this needs the package datasets: {install('datasets')}") from None
     table = next(iter(make_dataset([Path(run) for run in runs], chosen).tables().values()))
-    return package.DatasetDict({split: package.Dataset(rows) for split, rows in _arrow(table).items()})
+    # A split in which a column has no value would get another type for it than the others.
+    columns = HubDataset.from_list([row for rows in table.values() for row in rows]).features
+    return DatasetDict({split: HubDataset.from_list(rows, features=columns) for split, rows in table.items() if rows})
 
 
 def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
@@ -126,65 +122,6 @@ def _jsonl(folder: Path, table: Table) -> None:
             lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(lines)
-
-
-def _parquet(folder: Path, table: Table) -> None:
-    for split, rows in _arrow(table).items():
-        folder.mkdir(exist_ok=True)
-        _import("pyarrow.parquet").write_table(rows, folder / f"{split}.parquet")
-
-
-def _datasets(folder: Path, table: Table) -> None:
-    package = _import("datasets")
-    package.disable_progress_bars()
-    parts = {split: package.Dataset(rows) for split, rows in _arrow(table).items()}
-    if parts:
-        package.DatasetDict(parts).save_to_disk(str(folder))
-
-
-def _arrow(table: Table) -> dict[str, Any]:
-    """Arrow tables of the splits that have rows, all of one schema."""
-    arrow = _import("pyarrow")
-    rows = [row for part in table.values() for row in part]
-    schema = arrow.Table.from_pylist(rows).schema if rows else None
-    return {split: arrow.Table.from_pylist(part, schema=schema) for split, part in table.items() if part}
-
-
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        raise ConfigError(MISSING) from None
-
-
-def push(dataset: Dataset, name: str, *, public: bool) -> str:
-    """Upload the dataset; returns its address on the hub.
-
-    Args:
-        dataset: The dataset.
-        name: owner/name.
-        public: Whether everyone can see it.
-    """
-    try:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ModuleNotFoundError:
-        raise ConfigError(MISSING) from None
-    token = os.environ.get("HF_TOKEN")
-    if not token:
-        raise ConfigError("the hub needs a token: set HF_TOKEN")
-    if name.count("/") != 1:
-        raise ConfigError(f"name the dataset as owner/name with --to, not '{name}'")
-    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_dataset(dataset, Path(folder) / "dataset", name=name)
-        try:
-            hub.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
-            hub.upload_folder(repo_id=name, folder_path=path, repo_type="dataset", commit_message="Debates by Parley")
-        except (HfHubHTTPError, HFValidationError, OSError) as error:
-            why = " ".join(str(error).replace(token, "***").split())[:200]
-            raise ParleyError(f"the hub refused {name}: {why}") from None
-    return f"{hub.endpoint}/datasets/{name}"
 
 
 TURN = "seq, round, speaker, role, text, parse_status, parsed"

@@ -188,7 +188,7 @@ export function runPage(main, params) {
       const unitParams = new URLSearchParams(state.params);
       unitParams.set("run", run); unitParams.set("unit", row.id);
       const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
-        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : ["repaired", "copied"].includes(row.parse) ? h("span", { class: "pill warn" }, row.parse) : null,
+        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : ["repaired", "copied", "empty"].includes(row.parse) ? h("span", { class: "pill warn" }, row.parse) : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.line?.seq === undefined ? "" : `m${row.line.seq}`, class: "unit", title: row.id }, h("bdi", {}, titleOf(row).about)), " ", pills,
