@@ -105,7 +105,9 @@ def _findings(rows: Sequence[Row], values: Values, printed: pd.DataFrame, model:
         direction = decided[-1] if finding.row.size else None
         if direction:
             p = max(p, direction.p)
-        decided.append(_decided(replace(finding, p=p, p_against=p_against), direction))
+        tested = replace(finding, p=p, p_against=p_against)
+        verdict, why = _verdict(tested, direction)
+        decided.append(replace(tested, verdict=verdict, why=why))
     return decided
 
 
@@ -166,8 +168,8 @@ def _power(finding: Finding, given: Evidence, paper: Sequence[tuple[str, Evidenc
     return power_of(len(ours), effect, float(ours.std(ddof=1)), tests=finding.tests)
 
 
-def _decided(finding: Finding, direction: Finding | None) -> Finding:
-    """The finding with its verdict.
+def _verdict(finding: Finding, direction: Finding | None) -> tuple[Verdict, str]:
+    """The verdict, and the reason if it needs one.
 
     Args:
         finding: The finding, with corrected p-values.
@@ -175,18 +177,18 @@ def _decided(finding: Finding, direction: Finding | None) -> Finding:
     """
     claim, given = finding.claim, finding.evidence
     if claim.form == "not testable" or claim.form == "by construction":
-        return replace(finding, verdict=claim.form, why=claim.why)
+        return claim.form, claim.why
     if given is None:
-        return finding
+        return NOT_MEASURED, finding.why
     few = f"too few: at least {claim.least} clusters" if given.clusters < claim.least else ""
     if finding.p <= ALPHA and not few and not given.missing:
-        return replace(finding, verdict=REPLICATED)
+        return REPLICATED, ""
     if finding.p_against <= ALPHA:
         of_size = direction is not None and direction.verdict != CONTRARY
-        return replace(finding, verdict=CONTRARY_IN_SIZE if of_size else CONTRARY)
+        return CONTRARY_IN_SIZE if of_size else CONTRARY, ""
     if given.missing:
-        return replace(finding, why=f"needs {given.missing}")
+        return NOT_MEASURED, f"needs {given.missing}"
     needed = clusters_to_reject(ALPHA, finding.tests)
     if not few and given.clusters < needed:
         few = f"too few: {finding.tests} tests need at least {needed} clusters"
-    return replace(finding, verdict=UNDECIDED, why=few)
+    return UNDECIDED, few
