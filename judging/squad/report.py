@@ -99,7 +99,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
                 *spent,
                 published_table(frame),
             ],
-            costs=cost_sentence(units, "question", _systems),
+            beside=cost_sentence(units, "question", _systems),
         ),
     ]
     return assemble(sections, context, "SQuAD v2", draws=context.draws, seed=context.seed)
