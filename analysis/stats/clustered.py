@@ -57,10 +57,13 @@ def mean_of_clusters(of_clusters: pd.Series, n: int, scale: tuple[float, float] 
         scale: The lowest and highest possible value.
     """
     means = of_clusters.to_numpy(dtype=float)
-    estimate, half = float(means.mean()) if len(means) else math.nan, math.nan
-    if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
+    estimate = float(means.mean()) if len(means) else math.nan
+    low = high = math.nan
+    if len(means) > 1 and np.ptp(means) > TOLERANCE * np.abs(means).max():
         half = float(stdtrit(len(means) - 1, (1 + LEVEL) / 2)) * float(means.std(ddof=1)) / math.sqrt(len(means))
-    low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
+        low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
+    elif len(means) > 1 and all(map(math.isfinite, scale)):
+        low, high = agreeing_ends(estimate, len(means), scale)
     return Estimate(
         estimate=estimate,
         low=low,
@@ -70,6 +73,23 @@ def mean_of_clusters(of_clusters: pd.Series, n: int, scale: tuple[float, float] 
         method="t interval over cluster means",
         assumes=ASSUMES,
     )
+
+
+def agreeing_ends(value: float, clusters: int, scale: tuple[float, float], level: float = LEVEL) -> tuple[float, float]:
+    """The interval of a mean over clusters that all agree: those that are not in the sample may differ.
+
+    If a share of all clusters differed, a sample of n had none of them with probability (1 - share)ⁿ; each of them may
+    lie at either end of the scale. An interval without width missed the mean in 42, 29 and 12% of studies of 8, 12 and
+    20 bases, if a tenth of all bases lost a point.
+
+    Args:
+        value: The value of each cluster.
+        clusters: Number of clusters.
+        scale: The lowest and the highest possible value.
+        level: Confidence level.
+    """
+    unseen = 1 - ((1 - level) / 2) ** (1 / clusters)
+    return value - unseen * (value - scale[0]), value + unseen * (scale[1] - value)
 
 
 def bootstrap_mean(

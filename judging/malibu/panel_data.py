@@ -234,11 +234,7 @@ class PanelData:
     @property
     def intervals(self) -> str:
         """A note on what the intervals of means cover."""
-        unit = self.cluster_noun
-        return (
-            f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
-            "who are taken as fixed."
-        )
+        return f"Intervals are 95%, over {self.cluster_noun}s of this kind; these judges are taken as fixed."
 
     @property
     def model_column(self) -> tuple[str, ...]:
@@ -339,7 +335,9 @@ class PanelData:
     def table(self, model: str) -> ScoreTable:
         """A model's final scores by scenario, judge, metric and identity."""
         scores = self.final_scores
-        return self.shared(f"table of {model}", lambda: ScoreTable.of(scores[scores["model"] == model]))
+        return self.shared(
+            f"table of {model}", lambda: ScoreTable.of(scores[scores["model"] == model], self.scale(model))
+        )
 
     def pairs(self, model: str) -> list[tuple[str, str, str]]:
         """The planned comparisons of a model: category and two identities.

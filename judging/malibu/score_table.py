@@ -7,6 +7,7 @@ members equally, so judges, metrics and scenarios with more readable replies do 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from parley.agents import LOG_ODDS
 from parley.analysis.clusters import with_clusters
 from parley.analysis.stats.mean_test import alike_p, mean_test
-from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.stats.paired import DECIMALS, widest
 from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.analysis.verdicts import MissingColumns, require
@@ -131,12 +132,14 @@ class ScenarioGaps(NamedTuple):
         clusters: The cluster of each, as a code.
         bases: The base of each, as a code.
         cluster_names: The names of the clusters' codes.
+        farthest: The largest possible difference.
     """
 
     values: Floats
     clusters: Ints
     bases: Ints
     cluster_names: Sequence[str]
+    farthest: float = math.inf
 
     @classmethod
     def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
@@ -157,11 +160,11 @@ class ScenarioGaps(NamedTuple):
 
     def test(self, level: float = 0.95) -> Estimate:
         """The mean difference over clusters, with its interval and p-value."""
-        return mean_test(self.by_cluster(), level)
+        return mean_test(self.by_cluster(), level, self.farthest)
 
     def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
-        return alike_p(self.by_cluster(), margin)
+        return alike_p(self.by_cluster(), margin, self.farthest)
 
 
 def _means(values: Floats, codes: Ints) -> Floats:
@@ -182,6 +185,7 @@ class ScoreTable:
         clusters: The cluster of each cell, as a code.
         cluster_names: The name of each cluster.
         bases: The base of each cell, as a code.
+        farthest: The largest possible difference of two scores.
     """
 
     values: Floats
@@ -191,10 +195,16 @@ class ScoreTable:
     clusters: Ints
     cluster_names: list[str]
     bases: Ints
+    farthest: float
 
     @classmethod
-    def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
+    def of(cls, scores: pd.DataFrame, scale: tuple[float, float] | None = None) -> ScoreTable:
+        """Make the table from a frame of one model's scores, with the columns of `with_clusters`.
+
+        Args:
+            scores: The frame.
+            scale: The lowest and the highest possible score; None: as in the frame.
+        """
         cell = ["cluster", "situation", "scenario", *(name for name in WORDINGS if "wording" in scores)]
         cell = [name for name in cell if name in scores]
         means = _grouped(scores, [*cell, "judge", "metric", "identity"])["value"].mean().unstack("identity")
@@ -210,6 +220,7 @@ class ScoreTable:
             clusters=clusters,
             cluster_names=cluster_names,
             bases=factorize(cells["situation"])[0],
+            farthest=widest(scale or scores["value"]),
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
@@ -274,6 +285,7 @@ class ScoreTable:
             clusters=self.clusters[there],
             bases=self.bases[there],
             cluster_names=self.cluster_names,
+            farthest=self.farthest,
         )
 
 
