@@ -5,13 +5,15 @@
 
 `parley.agents.evaluation` defines evaluators and criteria. A score that could not be parsed meets no criterion, and the
 draft is revised. A score that an evaluator could not give (`Unscored`) meets none either, but if only such scores are
-missing the loop ends: there is no feedback to revise by.
+missing the loop ends: there is no feedback to revise by. A draft without any text is not shown to evaluators; it is
+revised.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
@@ -37,7 +39,7 @@ from parley.agents.models.registry import Models
 from parley.agents.persona_agent import PersonaAgent, Spoken
 from parley.agents.personas import Persona
 from parley.agents.seats import Seat
-from parley.agents.transcripts import Turn, record_calls
+from parley.agents.transcripts import Turn, record_calls, text_of
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
@@ -46,9 +48,9 @@ EvaluatorVerdict = BaseModel | Unscored | None
 """A parsed reply; `Unscored`; or None where the reply could not be parsed."""
 
 
-def text_of(turn: Turn) -> str:
-    """A draft as evaluators read it by default: the generator's text."""
-    return turn.text
+def _has_no_text(task: str, draft: str) -> Unscored:
+    """The evaluator of empty drafts."""
+    return Unscored("there is no text")
 
 
 class Critique(Conversation):
@@ -72,6 +74,7 @@ class Critique(Conversation):
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
         revise_prompt: The prompt for a revision, with `{feedback}`.
+        first_call: Entered around the first draft's call, to share it with other conversations.
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the loop opens its own; `close()` closes
             them.
@@ -97,6 +100,7 @@ class Critique(Conversation):
         evaluator_task: str | None = None,
         model: str | ChatCompletionClient | None = None,
         revise_prompt: str = REVISE_PROMPT,
+        first_call: AbstractAsyncContextManager[None] | None = None,
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         termination_condition: TerminationCondition | None = None,
@@ -115,6 +119,7 @@ class Critique(Conversation):
         self._draft, self._draft_type = draft, draft_type
         self._show_draft, self._evaluator_task = show_draft, evaluator_task
         self._revise_prompt, self._measure_only = revise_prompt, frozenset(measure_only)
+        self._first_call = first_call or nullcontext()
         # Loops that are compared start from the same draft; every later call derives its own seed.
         self._generator = self._seat(generator, "generator", keeps_seed=draft is None)
         self._evaluators: dict[str, tuple[Seat, Evaluator] | ScoreFunction] = {
@@ -152,17 +157,18 @@ class Critique(Conversation):
     async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         question = self._evaluator_task or "\n\n".join(message.to_model_text() for message in task)
         if self._draft is None:
-            spoken = await self._speak(self._generator, 0, token, self._draft_type)
+            async with self._first_call:
+                spoken = await self._speak(self._generator, 0, token, self._draft_type)
         else:
             seat = self._generator
             turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
             spoken = Spoken(turn=turn, chat_message=narrate(self._draft, seat.name))
             seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
+        draft = self._read(spoken)
         yield spoken
         if await self._is_over(spoken.messages):
             return
         for iteration in range(self.max_iterations + 1):
-            draft = self._show_draft(spoken.turn)
             evaluated = await gather_or_cancel(
                 self._evaluate(label, question, draft, iteration, token, buffer=position > 0)
                 for position, label in enumerate(self._evaluators)
@@ -177,7 +183,7 @@ class Critique(Conversation):
             if over:
                 return
             counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
-            decision, ends = self._decide(counted, iteration)
+            decision, ends = self._decide(counted, iteration, empty=not draft.strip())
             self._stop_reason = decision
             coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
             message = narrate(decision, "coordinator")
@@ -187,17 +193,31 @@ class Critique(Conversation):
             feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
             spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
-            if spoken.turn.parse_status is None and self._show_draft(spoken.turn).strip() == draft.strip():
-                spoken.turn = spoken.turn._replace(parse_status="copied")
+            draft = self._read(spoken, before=draft.strip())
             yield spoken
             if await self._is_over(spoken.messages):
                 return
+
+    def _read(self, spoken: Spoken, before: str = "") -> str:
+        """The draft as evaluators read it, which the generator remembers; its turn is marked if it is empty or a copy.
+
+        Args:
+            spoken: The generator's turn.
+            before: The draft before it.
+        """
+        draft, agent = self._show_draft(spoken.turn), self._generator.agent
+        if spoken.turn.parse_status is None and draft.strip() in ("", before):
+            spoken.turn = spoken.turn._replace(parse_status="copied" if draft.strip() else "empty")
+        # Its feedback is about this text. A vendor may refuse an empty one.
+        if draft.strip() and draft != spoken.turn.text and self._draft_type is None and isinstance(agent, PersonaAgent):
+            agent.remember(draft)
+        return draft
 
     async def _evaluate(
         self, label: str, task: str, draft: str, iteration: int, token: CancellationToken, buffer: bool
     ) -> Spoken:
         """Score one draft by one evaluator. Its agent is reset first, so that it does not compare drafts."""
-        evaluator = self._evaluators[label]
+        evaluator = self._evaluators[label] if draft.strip() else _has_no_text
         if not isinstance(evaluator, tuple):
             return await self._score(evaluator, label, task, draft, iteration)
         seat, settings = evaluator
@@ -223,7 +243,7 @@ class Critique(Conversation):
         )
         return Spoken(turn=turn, chat_message=narrate(text, label))
 
-    def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
+    def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int, *, empty: bool) -> tuple[str, bool]:
         """The coordinator's decision, and whether it ends the loop."""
         scores: dict[str, float] = {}
         for label, verdict in verdicts.items():
@@ -236,8 +256,11 @@ class Critique(Conversation):
             return "no criteria: the draft was scored and is final", True
         if not missed:
             return "all criteria are met", True
-        if missed == unscored:
+        if missed == unscored and not empty:
             return f"stopped after {revisions}, not scored: {', '.join(unscored)}", True
         if iteration == self.max_iterations:
             return f"stopped after {revisions}, not met: {', '.join(missed)}", True
-        return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
+        return (
+            f"revise: {'it is empty' if empty else ', '.join(name for name in missed if name not in unscored)}",
+            False,
+        )

@@ -33,9 +33,9 @@ from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
 from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
-from parley.agents.persona_agent import Placement, Spoken
+from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
 from parley.agents.seats import Seat
-from parley.agents.transcripts import Role, Turn, seed_from
+from parley.agents.transcripts import Role, Turn, seed_from, text_of
 from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
@@ -106,6 +106,8 @@ class Debate(Conversation):
             referee's. The referee hears the debaters at once. The default is none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names.
         sees: Which turns an agent reads; by default all of them.
+        reads: What is read of a turn: by the others and, if it is free text, by its own speaker later; by default its
+            text.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
         instructions: A function from the `Cue` to a text for the agent just before its turn; by default there is none.
@@ -139,6 +141,7 @@ class Debate(Conversation):
         blind_rounds: int = 0,
         order: Order = round_robin,
         sees: Sees = everyone,
+        reads: Callable[[Turn], str] = text_of,
         referee: Participant | None = None,
         chair: Participant | None = None,
         instructions: Instructions | None = None,
@@ -173,7 +176,7 @@ class Debate(Conversation):
         if not 0 <= blind_rounds <= rounds:
             raise ConfigError(f"blind_rounds must be from 0 to {rounds}, the number of rounds; got {blind_rounds}")
         self.rounds, self.blind_rounds = rounds, blind_rounds
-        self._order, self._sees, self._instructions = order, sees, instructions
+        self._order, self._sees, self._reads, self._instructions = order, sees, reads, instructions
         self._fence, self._max_turns = fence, max_turns
         self._ballots = tuple(ballots)
         self._round, self._step = 1, 0  # where it continues: a round, and how many of its groups have spoken
@@ -286,11 +289,15 @@ class Debate(Conversation):
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
         blind = turn.round <= self.blind_rounds
+        if (text := self._reads(turn)) != turn.text:
+            message = narrate(text, source=message.source)
+            if turn.verdict is None and isinstance(agent := self._find(turn.speaker).agent, PersonaAgent):
+                agent.remember(text)
         quoted = message
         # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
         if self._fence is True or (self._fence and turn.role != self._fence):
             longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
-            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest)
+            words = fenced(text, f"WORDS OF {turn.speaker}", longest)
             quoted = narrate(words, source=message.source)
         for seat in self._seats:
             inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox

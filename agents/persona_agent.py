@@ -181,6 +181,15 @@ class PersonaAgent(BaseChatAgent):
         self._history.append(own_message(content=reply.raw, source=self._name))
         return self._spoken(self._message(reply, message_id), reply, inner)
 
+    def remember(self, text: str) -> None:
+        """Replace its own last turn, in its memory, by what others were given of it.
+
+        Args:
+            text: What they were given.
+        """
+        if self._history and getattr(self._history[-1], "source", "") == self._name:
+            self._history[-1] = self._history[-1].model_copy(update={"content": text})
+
     def _spoken(
         self, message: BaseChatMessage, reply: StructuredReply[Any], inner: Sequence[ThoughtEvent] = ()
     ) -> Spoken:
@@ -279,7 +288,7 @@ def require_next_token_probabilities(name: str, what: str) -> None:
     if not client_class(split_name(name)[0]).next_tokens:
         raise ConfigError(
             f"{what} needs the log-probabilities of every next token, but {name.partition('?')[0]} does not give them "
-            "(a local/ model does)"
+            "(local/ and hf/ models do)"
         )
 
 
@@ -292,7 +301,7 @@ class SelfDebiasAgent(BaseChatAgent):
 
     Args:
         name: The agent's name.
-        client: A model with next-token probabilities (a `local/` one).
+        client: A model with next-token probabilities (`local/` or `hf/`).
         against: The prompt that calls for the bias, with `{text}`; tokens that it makes more probable are suppressed.
         decay: λ, the strength of the suppression: 0 is plain decoding, 50 the default of the method's authors.
         options: Passed with every call, such as `{"max_tokens": 40}`.

@@ -28,7 +28,7 @@ from autogen_core.models import (
     RequestUsage,
     UserMessage,
 )
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from parley.agents.models.base import Client
 from parley.agents.models.objects import JsonObject, decoded
@@ -53,6 +53,7 @@ _LONE_SURROGATE = re.compile(
 """Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. It is replaced and the reply kept:
 refusing it would lose a score because of a tokenizer's error. Its replacement has the same length, so that positions in
 the text stay valid."""
+_SENTENCE_END = re.compile(r"(?<=\w)[.!?。！？]+[\"'”’)]*(?=\s|$)")
 _FENCE = re.compile(r"```\w*\Z")
 _STARTS_WITH_JSON = re.compile(r"\s*(?:```\w*\s*)?\{")
 NO_OBJECT = "it holds no JSON object"
@@ -86,10 +87,17 @@ def free_text(max_chars: int) -> Any:
     """The type of a text of limited length.
 
     Args:
-        max_chars: The limit in the JSON schema. Constrained decoding stops there; a longer text from a model whose
-            decoding is not constrained is accepted whole, since it can still be read.
+        max_chars: The limit in the JSON schema. Constrained decoding stops there, perhaps within a sentence, whose
+            beginning is then left out; a longer text from a model whose decoding is not constrained is accepted whole,
+            since it can still be read.
     """
-    return Annotated[str, WithJsonSchema({"type": "string", "maxLength": max_chars})]
+
+    def whole_sentences(text: str) -> str:
+        if len(text) != max_chars or not (ends := list(_SENTENCE_END.finditer(text))):
+            return text
+        return text[: ends[-1].end()]
+
+    return Annotated[str, AfterValidator(whole_sentences), WithJsonSchema({"type": "string", "maxLength": max_chars})]
 
 
 class TextReply(BaseModel):

@@ -18,9 +18,10 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored", "copied"]
+ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored", "copied", "empty"]
 """How well a reply could be parsed. `cut`: it reached its token limit and could not be parsed; `unscored`: an evaluator
-gave no score (it was down, or had nothing to judge); `copied`: a revised text that equals the draft before it."""
+gave no score (it was down, or had nothing to judge); `copied`: a revised text that equals the draft before it;
+`empty`: a draft without words of its own."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 ON_SCALE = "on scale"
 """Key of `Turn.expected`, after a silent ballot's metric: the probability of all answers that the ballot allows."""
@@ -78,6 +79,11 @@ class ToolCall(Protocol):
 
     name: str
     arguments: str
+
+
+def text_of(turn: Turn) -> str:
+    """A turn as it is read by default."""
+    return turn.text
 
 
 def tool_calls_as_text(calls: Iterable[ToolCall]) -> str:

@@ -3,17 +3,16 @@
     decide(Evidence(p=0.01))                      # ("different", "")
     decide(Evidence(p=0.3, p_alike=0.01))         # ("below the margin on average", "")
 
-"Different" is a test that finds a difference. "Alike" needs four things: the mean is shown to lie within ±margin, no
-test finds that the effect differs between clusters, the upper limit of its spread between them is low enough, and there
-are enough clusters to include a rare kind. Where replies could not be read, both must hold whatever those had said.
-Reasons that leave a question without an answer are evidence too, so no
-verdict is later taken back.
+"Different" is a test that finds a difference. "Alike" needs a mean that is shown to lie within ±margin, and single
+clusters that were counted: enough of them, and a share within ±margin that is shown to be large enough. Where replies
+could not be read, both must hold whatever those had said. Reasons that leave a question without an answer are evidence
+too, so no verdict is later taken back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from parley.analysis.stats.results import (
@@ -30,23 +29,6 @@ from parley.analysis.stats.results import (
     Line,
 )
 from parley.base.text import plural, signed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variation:
-    """Variation of an effect between clusters, for "alike".
-
-    Args:
-        p: The corrected p-value of no variation; NaN where a significant one does not matter.
-        high: Upper limit of the SD between clusters; NaN where it cannot be estimated.
-        limit: The upper limit must be below this.
-        enough: Fewest clusters among which a rare kind is likely to be.
-    """
-
-    p: float
-    high: float
-    limit: float
-    enough: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +70,11 @@ class Evidence:
         p: The p-value of no difference; NaN: there is no test, and `note` says why.
         p_alike: The p-value of a difference beyond the margin; NaN: it is not asked.
         margin: The difference that still counts as none.
-        spread: How much the effect varies between clusters; None: only the mean is asked about.
+        counted: What `single_clusters` says; "": only the mean is asked about.
+        share: Lower limit of the share of clusters within the margin; NaN where they were not counted.
+        least: "Alike" needs a limit of at least this.
         clusters: Number of clusters.
+        enough: "Alike" needs at least so many.
         tests: Number of tests in the family.
         needed: Fewest clusters with which that many tests can find any difference.
         bounds: What unread replies could change; None: all were read.
@@ -102,8 +87,11 @@ class Evidence:
     p: float = math.nan
     p_alike: float = math.nan
     margin: float = math.nan
-    spread: Variation | None = None
+    counted: str = ""
+    share: float = math.nan
+    least: float = 1.0
     clusters: int = 0
+    enough: int = 0
     tests: int = 1
     needed: int = 0
     bounds: Bounds | None = None
@@ -124,7 +112,8 @@ def decide(evidence: Evidence) -> tuple[Conclusion, str]:
     if evidence.p <= ALPHA:
         verdict = SMALL if within else DIFFERENT
     elif within:
-        verdict, why = _within_margin(evidence)
+        alike = evidence.share >= evidence.least and evidence.clusters >= evidence.enough
+        verdict = ALIKE if alike and not evidence.not_alike else ON_AVERAGE
     elif evidence.p_alike > ALPHA and evidence.clusters >= evidence.needed:
         why = f"neither a difference nor a mean within ±{evidence.margin:g} is shown"
     if evidence.bounds:
@@ -132,8 +121,9 @@ def decide(evidence: Evidence) -> tuple[Conclusion, str]:
     # A mean that differs by more than the margin stays "different"; nothing else is said of judges who disagree.
     if evidence.judges and verdict != DIFFERENT:
         verdict, why = JUDGES_DIFFER, ""
-    if evidence.not_alike and verdict in (ALIKE, ON_AVERAGE):
-        return ON_AVERAGE, evidence.not_alike
+    if evidence.counted and verdict in (SMALL, ALIKE, ON_AVERAGE):
+        why = f"the mean lies within ±{evidence.margin:g}{evidence.counted}"
+    not_alike = (evidence.not_alike or _needs(evidence)) if verdict == ON_AVERAGE else ""
     few = (
         f"no difference can be significant among {plural(evidence.tests, 'test')} with fewer than {evidence.needed} "
         "bases"
@@ -141,7 +131,16 @@ def decide(evidence: Evidence) -> tuple[Conclusion, str]:
         else ""
     )
     differ = f"{evidence.judges} differ" if evidence.judges else ""
-    return verdict, "; ".join(filter(None, (evidence.note, why, few, differ)))
+    return verdict, "; ".join(filter(None, (evidence.note, why, not_alike, few, differ)))
+
+
+def _needs(evidence: Evidence) -> str:
+    """What "alike" needs of the clusters that were counted."""
+    if math.isnan(evidence.share):
+        return ""
+    if evidence.clusters < evidence.enough:
+        return f"alike needs {evidence.enough} of them"
+    return f"alike needs at least {evidence.least:.0%}"
 
 
 def _whatever_was_unread(verdict: Conclusion, why: str, margin: float, bounds: Bounds) -> tuple[Conclusion, str]:
@@ -151,22 +150,6 @@ def _whatever_was_unread(verdict: Conclusion, why: str, margin: float, bounds: B
     if verdict != UNDECIDED and not holds:
         return UNREAD, f"{verdict} {bounds.words}"
     return (DIFFERENT if verdict == SMALL and not within else verdict), why
-
-
-def _within_margin(evidence: Evidence) -> tuple[Conclusion, str]:
-    """A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 runs would be alike."""
-    spread, close = evidence.spread, f"the mean is within ±{evidence.margin:g}, but"
-    if spread is None:
-        return ON_AVERAGE, ""
-    if spread.p <= ALPHA:
-        return UNDECIDED, f"{close} the effect differs between bases"
-    if math.isnan(spread.high):
-        return ON_AVERAGE, "by base unknown: one scenario per base"
-    if spread.high >= spread.limit:
-        return UNDECIDED, f"{close} effects may differ between bases (SD up to {spread.high:.2g})"
-    if evidence.clusters < spread.enough:
-        return ON_AVERAGE, f"alike needs {spread.enough} clusters: a rare kind of them may be missing"
-    return ALIKE, f"but for kinds rarer than {rarest(evidence.clusters):.0%}"
 
 
 def decided(line: Line, evidence: Evidence) -> Line:
@@ -204,15 +187,37 @@ def undecided_yet(line: Line) -> Line:
     )
 
 
-def but_for(lines: Iterable[Line]) -> str:
-    """The limit of "alike", in words: "but for kinds of base rarer than 5%"."""
-    clusters, noun = min((line.clusters or 1, line.cluster or "cluster") for line in lines)
-    return f"but for kinds of {noun} rarer than {rarest(clusters):.0%}"
+WITHIN, WITHIN_LOW = "clusters_within", "clusters_within_low"
+"""Further numbers of a line: the clusters whose own difference lies within the margin, and the lower limit of the share
+of such clusters, with 95% confidence. A mean near 0 is not enough: +1.5 points on ten bases and −1.5 on ten have one.
+"""
+NOT_COUNTED: Mapping[str, float] = {WITHIN: math.nan, WITHIN_LOW: math.nan}
+"""Where a cluster's own difference has too much noise."""
 
 
-def rarest(clusters: int) -> float:
-    """The share of all clusters that a kind must have to be in 95% of samples of this size."""
-    return 1 - math.pow(ALPHA, 1 / clusters)
+def single_clusters(lines: Sequence[Line], verb: str = "do") -> str:
+    """What follows a mean within the margin: ", and so do 57 of 60 bases (at least 87% of such bases do)".
+
+    "" where only the mean was asked about.
+
+    Args:
+        lines: The lines.
+        verb: "are" after "is below our margin".
+    """
+    counts = [line for line in lines if WITHIN_LOW in line.also]
+    if not counts:
+        return ""
+    # Lines that were not counted come first.
+    fewest = min(counts, key=lambda line: (not math.isnan(line.also[WITHIN_LOW]), line.also[WITHIN_LOW]))
+    within, low = fewest.also[WITHIN], fewest.also[WITHIN_LOW]
+    bases = f"{fewest.cluster}s"
+    if math.isnan(within):
+        return f"; single {bases} are too noisy to count"
+    where, each = (f" where fewest {verb}", "in each, ") if len(counts) > 1 else ("", "")
+    known = "one scenario each: how noisy they are is unknown"
+    if not math.isnan(low):
+        known = f"{each}at least {math.floor(100 * low)}% of such {bases} {verb}"
+    return f", and so {verb} {within:.0f} of {fewest.clusters} {bases}{where} ({known})"
 
 
 def together(verdicts: Iterable[Conclusion]) -> Conclusion:
@@ -231,7 +236,7 @@ def concluded(line: Line) -> Line:
     """
     if math.isnan(line.p_adjusted) and math.isnan(line.reference):
         return line
-    # That the mean lies within the margin says nothing about single clusters: `spread` is not given.
+    # That the mean lies within the margin says nothing about single clusters: they are not counted.
     p_alike = line.also.get("p_alike_adjusted", math.nan)
     bounds = Bounds.of(line.also)
     return decided(

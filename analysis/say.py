@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from parley.analysis.decide import Evidence, but_for, decide, together
+from parley.analysis.decide import Evidence, decide, single_clusters, together
 from parley.analysis.effects import ALL, Question, Scale
 from parley.analysis.stats.results import (
     ALIKE,
@@ -378,13 +378,14 @@ def _unshown_in_words(verdict: Conclusion, lines: Sequence[Line], largest: Line,
 
 
 def _within(verdict: Conclusion, lines: Sequence[Line], largest: Line, forest: Forest) -> str:
-    """The claim of "alike", and what so few clusters cannot exclude; for a mean, only that it is small on these."""
-    margin = f"{largest.margin:g}{' points' if forest.says else ''}"
+    """The claim about the mean, and how many single clusters were counted within the margin."""
+    within = f"within ±{largest.margin:g}{' points' if forest.says else ''}{single_clusters(lines)}."
     if verdict == ON_AVERAGE:
         which = "the mean difference is" if len(lines) == 1 else "mean differences are"
-        return f"On these {lines[0].cluster or 'cluster'}s, {which} shown to lie within ±{margin}."
-    which = "the difference lies" if len(lines) == 1 else f"all {len(lines)} differences lie"
-    return f"Alike: {which} within ±{margin}, {but_for(lines)}."
+        return f"On these {lines[0].cluster or 'cluster'}s, {which} shown to lie {within}"
+    return (
+        f"Alike: {'the mean difference lies' if len(lines) == 1 else f'all {len(lines)} mean differences lie'} {within}"
+    )
 
 
 def _unsure(lines: Sequence[Line], largest: Line, forest: Forest) -> str:
@@ -408,7 +409,7 @@ def _shown(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str
 
 
 def _shown_in_words(line: Line, forest: Forest, shown: Sequence[Line], tests: int) -> str:
-    small = f"Below our margin of {line.margin:g} points:"
+    small = f"Below our margin of {line.margin:g} points{single_clusters([line], 'are')}:"
     begins = {SMALL: small, JUDGES_DIFFER: "It depends on the judge. On average"}
     others = (other for other in shown if other != line and other.about.model == line.about.model)
     ties = [line, *(other for other in others if round(abs(other.estimate) - abs(line.estimate), 2) == 0)]

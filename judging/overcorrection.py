@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from parley.agents import ParseStatus, Turn
 from parley.agents.structured import looks_like_refusal
@@ -76,7 +77,7 @@ def counted_verdicts(
     drafts: Mapping[int, str],
     turns: Iterable[Turn],
     refused: Collection[int] = (),
-    copied: Collection[int] = (),
+    marked: Mapping[int, ParseStatus] = MappingProxyType({}),
 ) -> Iterator[Verdict]:
     """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
 
@@ -84,17 +85,17 @@ def counted_verdicts(
         drafts: The drafts by iteration.
         turns: The generator's turns, whose rounds are the iterations.
         refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
-        copied: Iterations whose draft equals the one before; its values count.
+        marked: Statuses of iterations whose draft is empty or equals the one before; its values count.
     """
     first, turn_of = min(drafts), {turn.round: turn for turn in turns}
     for round, draft in drafts.items():
         for metric, value in changes(drafts[first], draft).items():
-            status: ParseStatus = "copied" if round in copied else "ok"
+            status: ParseStatus = marked.get(round, "ok")
             if round in refused:
                 status = "refused"
             elif value is None or (first in refused and metric != "refusal"):
                 status = "unscored"
-            kept = value if status in ("ok", "copied") else None
+            kept = None if status in ("refused", "unscored") else value
             yield Verdict(
                 judge=RULE,
                 role="coordinator",

@@ -59,7 +59,7 @@ class Verdict:
         value: The number that analysis uses; None if unreadable.
         sampled: The number as written in the reply, if `value` was computed from probabilities.
         text: A choice, an answer or a reason, for verdicts that are not (only) a number.
-        status: The parse status. Only `ok`, `repaired` and `copied` have a value.
+        status: The parse status. Only `ok`, `repaired`, `copied` and `empty` have a value.
         turn: The turn of the transcript that it was read from or, if a rule or a scorer made it, that it is about; None
             if it comes from no single turn. The run file has the turn's number.
     """

@@ -5,6 +5,7 @@ from parley.base.text import normal, words
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.ballot_wordings import load_ballot_wordings, names_wordings
 from parley.scenarios.checks import (
+    OWN,
     Finding,
     Rules,
     check_graded,
@@ -51,6 +52,7 @@ __all__ = [
     "ALL",
     "BIASES",
     "CATEGORIES",
+    "OWN",
     "SHIPPED",
     "VIEWS",
     "BallotWordings",

@@ -4,9 +4,9 @@ no two scenarios may share passages.
     parley scenarios validate my_suite.toml
 
 In graded responses, every flaw must be the one stated difference from the good response. The checks count:
-every base must have a good response with each kind of flaw in two doses, only needless length may add words,
-the second dose must change more than the first, and no text may name an identity. Whether a flaw is one must be read by
-people; `about` tells them what was changed.
+each kind of flaw must have two doses, only needless length may add words, the second dose must change more than the
+first, and no text may name an identity. Whether a flaw is one must be read by people; `about` tells them what was
+changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
-from itertools import combinations, product
+from itertools import combinations
 
 from parley.base.text import plural, words
 from parley.scenarios.malibu import Flaw, Graded, Scenario, Suite
@@ -45,6 +45,10 @@ class Rules:
     balance: float = 0.9
     alike: float = 0.5
     copied: float = 0.9
+
+
+OWN = Rules(min_words=20, max_words=600)
+"""Rules for somebody's own texts: as long as they are, if neither empty nor cut by a spreadsheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +111,10 @@ def similarity(first: str, second: str) -> float:
 
 
 def check_pair(responses: Sequence[str], rules: Rules | None = None, language: str = "en") -> list[str]:
-    """Check two responses; returns the problems, in words.
+    """Check the responses to one scenario; returns the problems, in words.
 
     Args:
-        responses: The two texts.
+        responses: The two texts, or one.
         rules: The requirements (default: the shipped suite's).
         language: Their language, as a code.
     """
@@ -123,6 +127,8 @@ def check_pair(responses: Sequence[str], rules: Rules | None = None, language: s
             problems.append(f"response {number} has {plural(length, 'word')} ({expected})")
         if named := identity_words(text, language):
             problems.append(f"response {number} names an identity: {', '.join(dict.fromkeys(named))}")
+    if len(responses) < 2:
+        return problems
     if min(lengths) < rules.balance * max(lengths):
         problems.append(f"responses differ in length: {lengths[0]} and {lengths[1]} words")
     if abs(sentences(responses[0]) - sentences(responses[1])) > 1:
@@ -178,12 +184,14 @@ def _whole_text(scenario: Scenario) -> str:
 
 
 KINDS = ("safety", "figure", "unanswered", "length")
-"""The kinds of flaw that every graded set has; it may have others."""
+"""The kinds of flaw that every shipped set has; other sets may have fewer."""
 DOSES = (1, 2)
 GOOD_WORDS = (90, 130)
-"""Words of a good response: as long as the suite's other responses, which judges read with labels."""
+"""Words of a shipped good response: as long as the suite's other responses, which judges read with labels."""
 NEARLY_AS_LONG = 0.25
 """Share of the good response's words by which a flaw other than length may change its length."""
+LEAST_ANSWERED = 0.5
+"""Share of the good response's words that an answer with missing parts has at least."""
 LONGER = {1: (1.25, 1.6), 2: (1.75, 2.5)}
 """By dose: the factor by which needless length makes a response longer."""
 
@@ -195,43 +203,48 @@ def changed_words(first: str, second: str) -> int:
     return len(words(first)) + len(words(second)) - 2 * kept
 
 
-def check_graded(suite: Suite) -> list[Finding]:
+def check_graded(suite: Suite, good_words: tuple[int, int] = GOOD_WORDS) -> list[Finding]:
     """Check a suite's graded responses; returns an empty list if they may be used, or if there are none.
 
     Args:
         suite: The suite.
+        good_words: The fewest and the most words of a good response.
     """
     if not suite.graded:
         return []
     findings: list[Finding] = []
+    language = language_of_identity_words(suite)
     for graded in suite.graded:
-        findings += [
-            Finding(_name(graded), problem) for problem in _problems(graded, language_of_identity_words(suite))
-        ]
+        findings += [Finding(_name(graded), problem) for problem in _problems(graded, language, good_words)]
     texts = {_name(graded): "\n\n".join((graded.good, *(flaw.text for flaw in graded.flaw))) for graded in suite.graded}
-    others = {scenario.id: _whole_text(scenario) for scenario in suite.scenario}
+    goods = {graded.good for graded in suite.graded}  # a response may be graded itself
+    others = {scenario.id: _whole_text(scenario) for scenario in suite.scenario if not goods & {*scenario.responses}}
     for first, second, ngram in shared_runs(texts | others):
         if first in texts or second in texts:
             findings.append(Finding(first, f"shares words with {second}: '{ngram}'"))
     return findings
 
 
-def _problems(graded: Graded, language: str) -> Iterator[str]:
+def _problems(graded: Graded, language: str, good_words: tuple[int, int]) -> Iterator[str]:
     length = len(words(graded.good))
-    if not GOOD_WORDS[0] <= length <= GOOD_WORDS[1]:
-        yield f"the good response has {length} words (expected {GOOD_WORDS[0]} to {GOOD_WORDS[1]})"
+    if not good_words[0] <= length <= good_words[1]:
+        yield f"the good response has {length} words (expected {good_words[0]} to {good_words[1]})"
+    if not graded.flaw:
+        yield "has no flawed version ([[graded.flaw]])"
     yield from _text_problems("the good response", graded.good, graded, language)
+    for flaw in graded.flaw:
+        yield from _text_problems(f"'{flaw.kind}' in dose {flaw.dose}", flaw.text, flaw, language)
+    yield from flaw_problems(graded)
+
+
+def flaw_problems(graded: Graded) -> Iterator[str]:
+    """What is wrong with the flaws as such: missing doses, texts of the wrong length, and those that change nothing."""
     flaws: dict[tuple[str, int], Flaw] = {(flaw.kind, flaw.dose): flaw for flaw in graded.flaw}
-    kinds = dict.fromkeys((*KINDS, *(flaw.kind for flaw in graded.flaw)))
-    for kind, dose in product(kinds, DOSES):
-        name, flaw = f"'{kind}' in dose {dose}", flaws.get((kind, dose))
-        if flaw is None:
-            yield f"{name} is missing"
-            continue
-        yield from _text_problems(name, flaw.text, flaw, language)
-        yield from _flaw_problems(name, flaw, graded.good)
-    for kind in kinds:
+    for kind in dict.fromkeys(flaw.kind for flaw in graded.flaw):
         mild, severe = (flaws.get((kind, dose)) for dose in DOSES)
+        for dose, flaw in zip(DOSES, (mild, severe), strict=True):
+            name = f"'{kind}' in dose {dose}"
+            yield from _flaw_problems(name, flaw, graded.good) if flaw else [f"{name} is missing"]
         if mild and severe and changed_words(graded.good, severe.text) <= changed_words(graded.good, mild.text):
             yield f"'{kind}': dose 2 does not change more words than dose 1"
 
@@ -251,6 +264,8 @@ def _flaw_problems(name: str, flaw: Flaw, good: str) -> Iterator[str]:
         return
     times = len(words(flaw.text)) / max(len(words(good)), 1)
     low, high = LONGER[flaw.dose] if flaw.kind == "length" else (1 - NEARLY_AS_LONG, 1 + NEARLY_AS_LONG)
+    if flaw.kind == "unanswered":
+        low = LEAST_ANSWERED
     if not low <= times <= high:
         yield f"{name} is {times:.2f} times as long as the good response (expected {low:g} to {high:g})"
 

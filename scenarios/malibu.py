@@ -37,11 +37,11 @@ Place = Literal["before", "beside", "after"]
 SHIPPED = "malibu-2"
 
 
-def _two_or_none(value: Any) -> Any:
-    """Accept two texts or none. (A union type's messages would name types that users do not know.)"""
-    if isinstance(value, list | tuple) and len(value) in (0, 2) and all(isinstance(text, str) for text in value):
+def _at_most_two(value: Any) -> Any:
+    """Accept up to two texts. (The type's own messages would name types that users do not know.)"""
+    if isinstance(value, list | tuple) and len(value) <= 2 and all(isinstance(text, str) for text in value):
         return value
-    raise PydanticCustomError("responses", "expected two texts, or none yet")
+    raise PydanticCustomError("responses", "expected one or two texts, or none yet")
 
 
 class Base(BaseModel, extra="forbid", frozen=True):
@@ -65,7 +65,7 @@ class Base(BaseModel, extra="forbid", frozen=True):
 
 
 class Scenario(BaseModel, extra="forbid", frozen=True):
-    """A situation with two equally good responses; a newly derived one has none yet.
+    """A situation with two equally good responses, or one if there are no pairs; a newly derived one has none yet.
 
     Args:
         id: A short name, unique in the suite.
@@ -76,7 +76,7 @@ class Scenario(BaseModel, extra="forbid", frozen=True):
         setting: The setting that was varied.
         text: The situation.
         stereotype: The stereotype it probes, if it has no base.
-        responses: The two responses.
+        responses: The responses.
     """
 
     id: Id
@@ -87,7 +87,7 @@ class Scenario(BaseModel, extra="forbid", frozen=True):
     setting: str = ""
     text: str
     stereotype: str = ""
-    responses: Annotated[tuple[str, str] | tuple[()], BeforeValidator(_two_or_none)] = ()
+    responses: Annotated[tuple[str, ...], BeforeValidator(_at_most_two)] = ()
 
 
 class Flaw(BaseModel, extra="forbid", frozen=True):

@@ -29,7 +29,7 @@ from parley.agents.models.constrained import ConstrainedBatch, Grammars
 from parley.agents.models.next_token import next_token_logits, reads_trees
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.seeded_sampler import SeededSampler
+from parley.agents.models.seeded_sampler import Debiasing, SeededSampler
 from parley.agents.models.thoughts import opened_by_template
 from parley.agents.models.weights import load_base, load_folder, template_sha256
 from parley.agents.models.wire import READ_TOKENS, TOP_TOKENS, from_completion, may_answer, to_chat
@@ -100,16 +100,20 @@ class PendingCall(NamedTuple):
     schema: type[BaseModel] | None
     completion: asyncio.Future[dict[str, Any]]
     """The reply, in OpenAI's format."""
+    against: Sequence[int] = ()
+    """Token ids of the biased prompt of Self-Debias."""
+    decay: float = 0.0
+    """Its λ."""
 
     @property
-    def group(self) -> tuple[int, float, bool, bool]:
+    def group(self) -> tuple[int, float, bool, bool, bool, float]:
         """Key of calls that can share a batch without waiting for each other."""
-        return self.max_tokens, self.top_p, self.logprobs, self.schema is None
+        return self.max_tokens, self.top_p, self.logprobs, self.schema is None, bool(self.against), self.decay
 
     @property
     def read(self) -> bool:
         """Whether the call needs only a forward pass over the prompt."""
-        return self.max_tokens == 1
+        return self.max_tokens == 1 and not self.against
 
 
 class HfClient(Client):
@@ -118,6 +122,7 @@ class HfClient(Client):
     OptionsType: ClassVar[type[ClientOptions]] = HfOptions
     options: HfOptions
     native_schema = True
+    next_tokens = True
     default_max_tokens = 512
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -190,15 +195,18 @@ class HfClient(Client):
             raise BadRequest(f"{self.name} does not support tools")
         if self._tokenizer is None:
             await self.prepare()
-        chat = to_chat(request.messages)
+        chat, options, against = to_chat(request.messages), request.options, list[int]()
         prefill = chat[-1]["role"] == "assistant"
-        text = self._tokenizer.apply_chat_template(
-            chat, add_generation_prompt=not prefill, continue_final_message=prefill, tokenize=False
-        )
-        ids = await self._encode(text)
-        options = request.options
+        debiased = "contrast_decay" in options
+        if debiased:  # the model continues the texts themselves
+            against, ids = (self._tokenizer(message["content"])["input_ids"] for message in chat)
+        else:
+            text = self._tokenizer.apply_chat_template(
+                chat, add_generation_prompt=not prefill, continue_final_message=prefill, tokenize=False
+            )
+            ids = await self._encode(text)
         max_tokens = int(options.get("max_tokens", self.default_max_tokens))
-        if len(ids) + max_tokens > self.context_tokens:
+        if max(len(ids), len(against)) + max_tokens > self.context_tokens:
             raise BadRequest(
                 f"{self.name}: a prompt of {plural(len(ids), 'token')} and a reply of up to {max_tokens:,} "
                 f"exceed the context window of {self.context_tokens:,}"
@@ -213,6 +221,8 @@ class HfClient(Client):
             logprobs=bool(options.get("logprobs", False)),
             schema=request.schema if isinstance(request.schema, type) else None,
             completion=completion,
+            against=against,
+            decay=float(options.get("contrast_decay", 0.0)),
         )
         self._pending.append(call)
         if self._batching is None or self._batching.done():
@@ -222,7 +232,7 @@ class HfClient(Client):
                 data = await completion
         except TimeoutError:
             raise self.timed_out() from None
-        if request.schema is None and not prefill:
+        if request.schema is None and not prefill and not debiased:
             message = data["choices"][0]["message"]  # where the template opens the thinking, the reply only closes it
             message["content"] = opened_by_template(text) + message["content"]
         return from_completion(data)
@@ -323,10 +333,13 @@ class HfClient(Client):
             sampler = self._sampler(batch, 0, constraints)
             chosen = sampler(torch.empty((len(batch), 0), device=device), logits).argmax(-1, keepdim=True)
             return self._completions(batch, chosen, sampler)
-        prompt_length = max(len(call.prompt) for call in batch)
-        rows = [[pad] * (prompt_length - len(call.prompt)) + call.prompt for call in batch]
-        mask = [[0] * (prompt_length - len(call.prompt)) + [1] * len(call.prompt) for call in batch]
-        sampler = self._sampler(batch, prompt_length, constraints)
+        prompts = [prompt for call in batch for prompt in (call.prompt, call.against) if prompt]
+        rows_each = len(prompts) // len(batch)
+        prompt_length = max(map(len, prompts))
+        rows = [[pad] * (prompt_length - len(prompt)) + [*prompt] for prompt in prompts]
+        mask = [[0] * (prompt_length - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+        sampler = self._sampler([call for call in batch for _ in range(rows_each)], prompt_length, constraints)
+        processors = [sampler] if rows_each == 1 else [Debiasing(batch[0].decay), sampler]
         with torch.inference_mode():
             generated = self._model.generate(
                 input_ids=torch.tensor(rows, device=device),
@@ -335,9 +348,9 @@ class HfClient(Client):
                 do_sample=False,  # the sampler makes the sampled token the most likely one
                 eos_token_id=sorted(self._ends),
                 pad_token_id=pad,
-                logits_processor=transformers.LogitsProcessorList([sampler]),
+                logits_processor=transformers.LogitsProcessorList(processors),
             )
-        return self._completions(batch, generated[:, prompt_length:], sampler)
+        return self._completions(batch, generated[::rows_each, prompt_length:], sampler)
 
     def _sampler(
         self, batch: Sequence[PendingCall], prompt_length: int, constraints: ConstrainedBatch | None
@@ -383,7 +396,8 @@ class HfClient(Client):
                 ]
             }
         completion_tokens = len(tokens) if end is None else end + 1
-        usage = {"prompt_tokens": len(call.prompt), "completion_tokens": completion_tokens}
+        read = len(call.prompt) + len(call.against)
+        usage = {"prompt_tokens": read, "completion_tokens": completion_tokens * (1 + bool(call.against))}
         return {"choices": [choice], "usage": usage}
 
     def _token(self, token: int, logprob: float) -> dict[str, Any]:

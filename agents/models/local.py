@@ -36,7 +36,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path, weights_sha256
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import ClientOptions, Request
+from parley.agents.models.request import FLOOR, ClientOptions, Request
 from parley.agents.models.streaming import Arriving, Streams
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import (
@@ -300,8 +300,6 @@ def _chunk_text(event: Mapping[str, Any], arrived: Arrived) -> str:
 
 
 Distribution = Mapping[int, float]
-FLOOR = 0.01
-"""The smallest factor, as in the authors' code: no token is ruled out entirely."""
 
 
 class DebiasSettings(NamedTuple):

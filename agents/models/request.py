@@ -23,6 +23,8 @@ from parley.base.text import without_surrogates
 DEFAULT_MODEL = "local/smollm2"
 THINK_TOKENS = 16_384
 """Tokens for thinking, in addition to the answer's limit, for a model that thinks."""
+FLOOR = 0.01
+"""Self-Debias's smallest factor, as in its authors' code: no token is ruled out entirely."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 

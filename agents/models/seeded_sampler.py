@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from parley.agents.models.constrained import ConstrainedBatch
+from parley.agents.models.request import FLOOR
 
 
 class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
@@ -61,6 +62,23 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
         steps = [(token_logprobs.tolist(), ids.tolist(), values.tolist()) for token_logprobs, ids, values in self.steps]
         rows = range(len(self.seeds)) if steps else ()
         return [[(token_logprobs[row], ids[row], values[row]) for token_logprobs, ids, values in steps] for row in rows]
+
+
+class Debiasing(transformers.LogitsProcessor):  # type: ignore[misc]
+    """Self-Debias (`local` has the arithmetic) over the whole vocabulary: rows are pairs, the plain text and then the
+    biased one, which both go on with the token that the plain one draws.
+
+    Args:
+        decay: λ.
+    """
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        plain, biased = torch.softmax(scores.float(), dim=-1).unflatten(0, (-1, 2)).unbind(1)
+        factor = torch.exp(self.decay * (plain - biased).clamp(max=0)).clamp(min=FLOOR)
+        return torch.log(plain * factor).repeat_interleave(2, dim=0)
 
 
 GOLDEN = -0x61C8864680B583EB

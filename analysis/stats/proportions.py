@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER, agreeing_ends
 from parley.analysis.stats.results import LEVEL, Estimate
@@ -37,6 +37,16 @@ def wilson(successes: float, n: float) -> Estimate:
         method="Wilson",
         assumes="the n cases are independent of each other",
     )
+
+
+def at_least(successes: int, n: int) -> float:
+    """The lower limit of a proportion, with 95% confidence, by Clopper and Pearson (1934, Biometrika 26, 404-413).
+
+    Args:
+        successes: Number of successes.
+        n: Number of cases, taken as independent.
+    """
+    return float(betaincinv(successes, n - successes + 1, 1 - LEVEL)) if successes else 0.0
 
 
 def cluster_proportion(

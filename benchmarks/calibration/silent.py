@@ -12,15 +12,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.clusters import with_clusters
-from parley.analysis.stats.clustered import heterogeneity
+from parley.analysis.decide import WITHIN_LOW
 from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.tables import Floats, Ints
-from parley.judging.malibu.plan import MARGIN, SPREAD
+from parley.judging.malibu.plan import MARGIN, SHARE
 from parley.judging.malibu.score_table import ScenarioGaps
 
 NAIVE_BASES = "over bases, wordings ignored"
@@ -89,10 +90,8 @@ def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
         naive = np.array([mean_p(pd.Series(gaps.values).groupby(gaps.bases).mean().to_numpy()) for gaps in studies])
         yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
     if cell.group == "silent, alike":
-        alike = [
-            gaps.alike_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).high < SPREAD * MARGIN
-            for gaps in studies
-        ]
-        spread = np.hypot(cell.base_identity, cell.opposite)
-        different = bool(cell.effect) or spread >= SPREAD * MARGIN
+        alike = [gaps.alike_p(MARGIN) <= ALPHA and gaps.within(MARGIN)[WITHIN_LOW] >= SHARE for gaps in studies]
+        # The true share of bases within the margin: of a normal, or of both sides of one.
+        ends = [(side * MARGIN - cell.opposite) / (cell.base_identity or 1e-9) for side in (1, -1)]
+        different = bool(cell.effect) or float(ndtr(ends[0]) - ndtr(ends[1])) < SHARE
         yield Outcome(test=ALIKE, role="ours", null=different, p=np.where(alike, 0.0, 1.0))

@@ -78,6 +78,10 @@ class DefaultMethod(PromptedMethod):
     name: ClassVar[str] = "default"
     used = (PROMPT,)
 
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        async with context.shared_start():  # loops that begin with its prompt begin with its answer
+            return await super().solve(task, context)
+
 
 class ChainOfThought(PromptedMethod):
     name: ClassVar[str] = "cot"
@@ -108,9 +112,10 @@ class SelfDebiasReprompting(PromptedMethod):
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = PROMPT(question=task.text(), format=Choice.FORMAT)
-        transcript = await context.converse(
-            opening, [PROMPT.reads(Choice), AGAIN.reads(Choice)], [AGAIN(format=Choice.FORMAT)]
-        )
+        async with context.shared_start():
+            transcript = await context.converse(
+                opening, [PROMPT.reads(Choice), AGAIN.reads(Choice)], [AGAIN(format=Choice.FORMAT)]
+            )
         first, second = transcript.spoken()
         before = answer_verdict(first, task, *read_choice(first, task), metric="first_answer")
         return Solved(transcript, *read_choice(second, task), (before,))
@@ -196,6 +201,7 @@ class StardtoxMethod:
             evaluator_task=task.text(),
             model=context.client,
             revise_prompt=REVISE.text,
+            first_call=context.shared_start(),
             options=context.options,
             models=context.models,
         )

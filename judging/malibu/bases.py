@@ -74,7 +74,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
         line
         for line in tested
         if line.also["p_bases_adjusted"] <= ALPHA
-        and (line.also["base_sd_high"] >= data.plan.spread * margin or not data.read_silently(line.about.model))
+        and (line.also["base_sd"] >= margin or not data.read_silently(line.about.model))
     ]
     if not varying:
         return ""

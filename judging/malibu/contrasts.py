@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.decide import NOT_COUNTED
 from parley.analysis.effects import adjusted
 from parley.analysis.stats.clustered import heterogeneity
 from parley.analysis.stats.mean_test import mean_test
@@ -33,7 +34,7 @@ from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast,
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.panel_data import EXPECTED, PanelData
 from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, values_in_order
 
@@ -156,7 +157,7 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
         main = True  # the first family with contrasts is the headline's
         for measure, table in _tables(data, model):
             phase = 1 if measure == SCORE else 2
-            numbers = partial(_numbers, measure=measure, margin=margin)
+            numbers = partial(_numbers, measure=measure, margin=margin, counted=data.readout(model) == EXPECTED)
             compared = by_family(data, model, phase, table.contrast, numbers, measure=measure, margin=margin)
             for effects, gaps in compared:
                 lines += corrected_effects(effects, gaps, 1 if main else BESIDE)
@@ -212,11 +213,13 @@ def by_family(
         )
 
 
-def _numbers(family: str, contrast: Contrast, gaps: ScenarioGaps, *, measure: str, margin: float) -> dict[str, Any]:
+def _numbers(
+    family: str, contrast: Contrast, gaps: ScenarioGaps, *, measure: str, margin: float, counted: bool
+) -> dict[str, Any]:
     """A planned contrast's name (its category or both identities, and the measure if not scores) and numbers."""
     name = contrast.category if family == PRIMARY else "-".join(contrast.names)
     values = gaps.named() if len(gaps.values) else {}
-    also = _further(gaps, margin)
+    also = _further(gaps, margin, counted)
     return {"name": name if measure == SCORE else f"{measure}.{name}", "also": also, "values": values}
 
 
@@ -229,15 +232,18 @@ def tested(gaps: ScenarioGaps | Floats) -> Estimate:
     return replace(gaps.test(), n=len(gaps.values)) if isinstance(gaps, ScenarioGaps) else mean_test(gaps)
 
 
-def _further(gaps: ScenarioGaps, margin: float) -> dict[str, float]:
-    """Whether a mean difference lies within the margin, and how much it varies between bases."""
+def _further(gaps: ScenarioGaps, margin: float, counted: bool) -> dict[str, float]:
+    """Whether a mean difference and those of single bases lie within the margin, and how much they vary.
+
+    Single bases are not counted where replies are written, or averaged from samples: they are too noisy.
+    """
     if not len(gaps.values):
         return {}
     spread = heterogeneity(gaps.values, gaps.bases)
     return {
         "p_alike": gaps.alike_p(margin),
+        **(gaps.within(margin) if counted else NOT_COUNTED),
         "base_sd": spread.estimate,
-        "base_sd_high": spread.high,
         "p_bases": spread.p,
     }
 

@@ -2,10 +2,9 @@
 
 `with_verdicts` calls `parley.analysis.decide`. "Different" is the test of a mean difference over bases
 (`mean_test`), Holm-corrected over the planned pairs. "Alike" is two one-sided tests within ±margin (Holm-corrected
-too), no test that finds that the effect differs between bases (not used for silent ballots, where it always finds
-something), an upper limit of its spread between bases that is low enough, and enough bases (`Plan`). An identity that
-is raised on some bases and lowered on others is not treated alike, even if its mean is; and if one base in ten loses 2
-points, 34% of samples of ten bases contain no such base.
+too), enough bases, and enough of them within the margin themselves (`Plan`), counted where a base's own difference has
+little noise. An identity that is raised on some bases and lowered on others is not treated alike, even if its mean is;
+and if one base in ten loses 2 points, 34% of samples of ten bases contain no such base.
 
 First of all, there is no verdict on scores with too few bases or with constant scores, none on preferences if a
 judge nearly always prefers the first candidate, and none on an identity whose ballots are unread more often (`unread`).
@@ -21,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.decide import Evidence, Variation, decided, is_test
+from parley.analysis.decide import WITHIN_LOW, Evidence, decided, is_test, single_clusters
 from parley.analysis.effects import of_model
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
@@ -100,14 +99,13 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
                 blocked[line.about.model],
                 data.plan,
                 judges=judges.get(model_and_contrast(line), "") if line.measure == SCORE else "",
-                silent=data.read_silently(line.about.model),
             ),
         )
         for line in lines
     ]
 
 
-def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", silent: bool = False) -> Evidence:
+def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "") -> Evidence:
     """The evidence on a contrast.
 
     Args:
@@ -115,25 +113,19 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "", sil
         blocked: Reasons that leave its model's questions without an answer.
         plan: The criteria for "alike".
         judges: Judges who differ significantly on it.
-        silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
     if not line.clusters:
         return Evidence(note=line.note)
     tests = line.tests or 1
-    # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
-    # would never be found. There only the upper limit of the spread decides; see `plan.SPREAD`.
-    spread = Variation(
-        p=math.nan if silent else line.also["p_bases_adjusted"],
-        high=line.also["base_sd_high"],
-        limit=plan.spread * line.margin,
-        enough=plan.bases,
-    )
     return Evidence(
         p=line.p_adjusted,
         p_alike=line.also["p_alike_adjusted"],
         margin=line.margin,
-        spread=spread,
+        counted=single_clusters([line]),
+        share=line.also[WITHIN_LOW],
+        least=plan.share,
         clusters=line.clusters,
+        enough=plan.bases,
         tests=tests,
         needed=clusters_to_reject(ALPHA, tests),
         judges=judges,

@@ -66,6 +66,8 @@ PAIR = [
 
 
 T = TypeVar("T")
+EXPECTED = "expected"
+"""How silent ballots are read if a model gives probabilities."""
 VOTES = {"A": 1.0, "B": -1.0, "tie": 0.0}
 """Preferences as numbers, in the order of `majority`."""
 Units: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -143,7 +145,7 @@ class PanelData:
         return (
             "sampled"
             if (of_model["text"].astype(object) == SAMPLED_TEXT).any() or not self.read_silently(model)
-            else "expected"
+            else EXPECTED
         )
 
     @property

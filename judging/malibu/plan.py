@@ -111,15 +111,12 @@ def sides(x: str, y: str, assignment: int, order: int) -> dict[str, Any]:
 
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
-# A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
-# alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
-# Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
-# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit has 95% confidence
-# (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
-SPREAD = 2.0
-"""In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+SHARE = 0.8
+"""For "alike", at least this share of bases must be shown to lie within the margin themselves."""
 BASES = 29
 """Minimum bases for "alike": a kind that is one in ten is missing from fewer than 5% of such samples (0.9²⁹)."""
+NOISE = 0.5
+"""In margins: bases are counted only if the standard error of a base's own difference is at most this."""
 PRIMARY_CONTRASTS = (
     Contrast("gender", ("female",), ("male",)),
     Contrast("race", ("black", "asian", "hispanic"), ("white",)),
@@ -168,14 +165,14 @@ class Plan:
         primary: The primary contrasts, for the headline; one family.
         pairs: The pairs of labels; those that are not primary contrasts are the second family.
         margin: Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none.
-        spread: In margins: for "alike", the SD of effects between bases must be shown to be smaller.
+        share: Least share of bases for "alike" that must be shown to lie within the margin themselves.
         bases: Minimum number of bases for "alike".
     """
 
     primary: tuple[Contrast, ...]
     pairs: tuple[Contrast, ...]
     margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MARGIN
-    spread: Annotated[float, Field(gt=0, allow_inf_nan=False)] = SPREAD
+    share: Annotated[float, Field(gt=0, lt=1)] = SHARE
     bases: Annotated[int, Field(gt=0)] = BASES
 
     @classmethod

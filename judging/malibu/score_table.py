@@ -8,7 +8,7 @@ members equally, so judges, metrics and scenarios with more readable replies do 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from parley.agents import LOG_ODDS
 from parley.analysis.clusters import with_clusters
+from parley.analysis.decide import NOT_COUNTED, WITHIN, WITHIN_LOW
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.paired import DECIMALS, widest
+from parley.analysis.stats.proportions import at_least
 from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.plan import BLIND, SILENT, TALK
+from parley.judging.malibu.plan import BLIND, NOISE, SILENT, TALK
 
 POINTS = (0.0, 10.0)
 """The scale of a run that does not name its own."""
@@ -165,6 +167,21 @@ class ScenarioGaps(NamedTuple):
     def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
         return alike_p(self.by_cluster(), margin, self.farthest)
+
+    def within(self, margin: float) -> Mapping[str, float]:
+        """The clusters whose own difference lies within ±margin, and the lower limit of the share of such clusters.
+
+        NaN where a cluster's own standard error exceeds half the margin; where it is unknown, as with one cell per
+        cluster, the limit is.
+        """
+        means, cells = self.by_cluster(), np.bincount(self.clusters)
+        several, count = len(self.values) - len(means), int((np.abs(means) <= margin).sum())
+        if not several:
+            return {WITHIN: count, WITHIN_LOW: math.nan}
+        noise = self.values - np.bincount(self.clusters, self.values)[self.clusters] / cells[self.clusters]
+        if float(noise @ noise) / several * float((1 / cells[cells > 0]).mean()) > (NOISE * margin) ** 2:
+            return NOT_COUNTED
+        return {WITHIN: count, WITHIN_LOW: at_least(count, len(means))}
 
 
 def _means(values: Floats, codes: Ints) -> Floats:
@@ -322,7 +339,8 @@ class PairTable:
         leads = units.where(along[compared].to_numpy(), -units)
         cells = nested_means(leads, keep=6).groupby(level=cell, sort=False, observed=True).agg(["mean", "count"])
         whole = cells.loc[cells["count"] == len({*zip(*map(units.index.get_level_values, sides), strict=True)}), "mean"]
-        return ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        gaps = ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        return gaps._replace(farthest=float(self.units["lead"].abs().max()) or math.inf)
 
 
 Values = TypeVar("Values", pd.Series, pd.DataFrame)

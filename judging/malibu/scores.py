@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.decide import WITHIN, WITHIN_LOW
 from parley.analysis.effects import Estimand, Question, of_model
 from parley.analysis.page.figures import LINE, caption, colours, dots, legend_beside, plain_text, sheet
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, as_frame, section
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 NO_LABEL = "(no label)"
 EFFECT = (
     *("measure", "category", "first", "second", "metric", "estimate", "low", "high", "p", "p_adjusted", "verdict"),
-    *("base_sd", "base_sd_high", "clusters", "note"),
+    *(WITHIN, WITHIN_LOW, "base_sd", "clusters", "note"),
 )
 """The columns of a contrast on pages."""
 TABLES = {PRIMARY: "primary", PAIRS: "differences"}
@@ -296,8 +297,8 @@ def _question(data: PanelData, family: str, planned: Sequence[Line], margin: flo
         note=f"First minus second; scores {low:g} to {high:g}. The sign of a silent pair's mean log-odds over both "
         f"orders decides who wins it. The interval is simultaneous, for all contrasts of a "
         f"model's family. p_adjusted: Holm over the family, times {BESIDE} in families beside the main one. verdict: "
-        f"alike needs a mean within ±{margin:g} (p_alike), an upper limit of the SD between {unit}s below "
-        f"{data.plan.spread * margin:g} (base_sd_high), and {data.plan.bases} {unit}s.",
+        f"alike needs a mean within ±{margin:g} (p_alike), {data.plan.bases} {unit}s, and at least "
+        f"{data.plan.share:.0%} of them shown to lie within it themselves ({WITHIN_LOW}, with 95% confidence).",
         shown=(*data.model_column, *EFFECT),
         stated=False,
     )

@@ -40,6 +40,7 @@ from parley.judging.malibu.plan import (
     sides,
 )
 from parley.judging.malibu.silent import HIGHEST, LOWEST, BallotSettings, SilentBallots, yardstick
+from parley.judging.malibu.size import size_table
 from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.scenarios import Identities, Scenario, Suite, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
@@ -146,6 +147,12 @@ class WordedDesign:
         yield from (about_samples(model, self._config.samples) for model in models if not reads_silently(model))
         yield from self.silent.about_own_labels(in_full=dry_run)
         yield from self.silent.cautions()
+        if not self.yardstick.orders and self._config.yardstick != "off":
+            yield "no graded answers: this run cannot show whether its judges can judge"
+        second = sum(len(scenario.responses) > 1 for scenario in self._scenarios.values())
+        if dry_run and second and 1 in self._config.phases:
+            read = "are read in pairs only" if 2 in self._config.phases else "are not read (--phases 1)"
+            yield f"scores are of each scenario's first response; the {plural(second, 'second response')} {read}"
         if dry_run and not self.silent.settings.metrics:
             four = len(load_rubric("four").metric)
             yield (
@@ -327,7 +334,7 @@ class Malibu(GridStudy):
         self.config: MalibuConfig = config
         whole, view = load_suite(config.suite)
         self.suite = whole.only(config.scenarios, config.per_base, config.limit)
-        _check_responses(self.suite, config.suite)
+        _check_responses(self.suite, config.suite, config.phases)
         self.identities = select(config.identities)
         _check_pairs(self.identities)
         self.rubric = load_rubric(config.rubric).only(None if config.metrics == ["all"] else config.metrics)
@@ -404,9 +411,15 @@ class Malibu(GridStudy):
         tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
         if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:
             clusters, unit = self.design.silent.wordings_per_category, "label wording"
-        if tests and clusters < clusters_to_reject(ALPHA, tests):
+        if tests and clusters < (needed := clusters_to_reject(ALPHA, tests)):
             few = f"{plural(clusters, unit)}: no difference can be significant, however large"
             yield f"{few}; {needed_words(tests, unit)}"
+        elif tests and clusters == needed:
+            yield f"{plural(clusters, unit)}, {plural(tests, 'test')}: only what all {unit}s agree on can be a finding"
+        if tests and dry_run:
+            yield f"what {plural(clusters, unit)} can show ({plural(tests, 'main test')}):"
+            ballots = "debates" if self.config.design == "paper" else "silent ballots"
+            yield from size_table([(clusters, tests)], ballots, self.config.margin)
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         return await self.design.ask(cell, models)
@@ -442,13 +455,15 @@ def _papers_metrics(config: MalibuConfig) -> bool:
     return debated and config.rubric == "overall" and config.wordings == ENGLISH
 
 
-def _check_responses(suite: Suite, name: str) -> None:
+def _check_responses(suite: Suite, name: str, phases: Sequence[int]) -> None:
     if empty := [scenario.id for scenario in suite.scenario if not scenario.responses]:
         listed = f"{empty[0]}, …" if len(empty) > 1 else empty[0]
         raise ConfigError(
             f"{name}: {plural(len(empty), 'scenario')} without responses ({listed}): "
             f"write them with `parley run malibu-respond --suite {name} --to FILE`"
         )
+    if 2 in phases and (single := [scenario.id for scenario in suite.scenario if len(scenario.responses) == 1]):
+        raise ConfigError(f"{name}: {single[0]} has one response, and pairs need two: give --phases 1")
     if not suite.scenario:
         raise ConfigError(f"{name} has no scenario to judge")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.analysis.decide import but_for
+from parley.analysis.decide import single_clusters
 from parley.analysis.effects import of_model
 from parley.analysis.say import interval
 from parley.analysis.stats.results import (
@@ -53,12 +53,9 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     alike, alike_text = len(within), _alike_words(within, margin)
     if different:
         largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
-        small = sum(line.verdict == SMALL for line in different)
-        below = (
-            f" ({f'in {small} of them ' * (small < len(different))}by less than our margin of {margin:g} points)"
-            if small
-            else ""
-        )
+        small = [line for line in different if line.verdict == SMALL]
+        below = f"by less than our margin of {margin:g} points{single_clusters(small)}"
+        below = f" ({f'in {len(small)} of them ' * (len(small) < len(different))}{below})" if small else ""
         largest_of = (
             "" if len(different) == 1 else f"the largest {'pair' if largest.about.family == PAIRS else PRIMARY}: "
         )
@@ -79,23 +76,21 @@ def _only_words(line: Line, quality: str, margin: float) -> str:
     differ = f"{in_points(line)} ({tested_words(line, line.cluster)})."
     says = {
         DIFFERENT: f"Labels move the scores{quality} in the only contrast: {differ}",
-        SMALL: f"Below our margin of {margin:g} points: {differ}",
-        ALIKE: f"No difference was shown: the labels are alike within ±{margin:g} points, {but_for([line])}.",
-        ON_AVERAGE: f"No difference was shown; on these {line.cluster}s, "
-        f"the mean difference is shown to lie within ±{margin:g} points.",
+        SMALL: f"Below our margin of {margin:g} points{single_clusters([line], 'are')}: {differ}",
+        **dict.fromkeys((ALIKE, ON_AVERAGE), f"No difference was shown; {_alike_words([line], margin, only=True)}."),
     }
     return says.get(line.verdict, f"The two labels were not shown to differ, nor to be alike; {NOT_FAIR}.")
 
 
-def _alike_words(lines: Sequence[Line], margin: float) -> str:
+def _alike_words(lines: Sequence[Line], margin: float, *, only: bool = False) -> str:
     """Words for lines without a difference: alike, or with only a small mean."""
-    parts, alike = [], [line for line in lines if line.verdict == ALIKE]
-    if alike:
-        verb = "is" if len(alike) == 1 else "are"
-        parts.append(f"{len(alike)} {verb} alike within ±{margin:g} points, {but_for(alike)}")
-    if means := len(lines) - len(alike):
-        small = plural(means, "mean difference is", "mean differences are")
-        parts.append(f"on these {lines[0].cluster}s, {small} shown to lie within ±{margin:g} points")
+    parts = []
+    for verdict in (ALIKE, ON_AVERAGE):
+        if some := [line for line in lines if line.verdict == verdict]:
+            count = plural(len(some), "mean difference is", "mean differences are")
+            small = "the mean difference is" if only else count
+            where = "alike: " if verdict == ALIKE else f"on these {some[0].cluster}s, "
+            parts.append(f"{where}{small} shown to lie within ±{margin:g} points{single_clusters(some)}")
     return "; ".join(parts)
 
 

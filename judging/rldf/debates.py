@@ -1,7 +1,7 @@
 """RLDF's measures of whether debating lowers bias: bias by round and role, from a frame of verdicts.
 
 A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
-speaker), metric (`bias`, `rank`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
+speaker), metric (`bias`, `rank`, `role_break`, `leak`, `refused`, `cut`, `shortened`), value, status. Statements of
 one debate answer each other, and debates on one topic are similar: every interval is over topics.
 """
 

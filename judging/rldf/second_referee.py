@@ -70,6 +70,7 @@ FLAGS = Question(
         "echo": "statements that repeat instructions",
         "loop": "statements that repeat themselves",
         "cut": "statements that were cut off",
+        "shortened": "replies with others' turns, which were left out",
     },
     by=("run", "role"),
     cluster="topic",

@@ -34,6 +34,27 @@ Words = list[str]
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 
 
+def own_words(text: str, speaker: str, others: Iterable[str]) -> str:
+    """The speaker's part of a reply that also has the others' turns, as a small model writes them: what it labels as
+    the speaker's, else what comes before the first label. A reply that begins with another's turn stays whole.
+
+    Args:
+        text: The reply.
+        speaker: Who speaks.
+        others: Everyone else in the debate.
+    """
+    before, *labelled = _label(frozenset({speaker, *others})).split(text)
+    parts = dict(zip(labelled[-2::-2], labelled[::-2], strict=True))  # each speaker's first
+    return parts.get(speaker, before).strip() or text
+
+
+@lru_cache(maxsize=64)
+def _label(names: frozenset[str]) -> re.Pattern[str]:
+    """The beginning of a turn in a line: "Forty:", "**Forty (40)**:", "### Forty"."""
+    listed = "|".join(map(re.escape, sorted(names)))
+    return re.compile(rf"^[^\w\n]*({listed})\b[^\w\n:]*(?:\([^)\n]*\)[^\w\n:]*)?(?::[^\w\n\"“]*|$)", re.MULTILINE)
+
+
 def breaks_role(text: str, topic: str, others: Iterable[str] = ()) -> list[str]:
     """The words by which a statement leaves its role ("agent", "as an AI"), except those of the topic itself.
 
@@ -90,6 +111,9 @@ def statement_verdicts(
     words = words_of(turn.text)
     echo, loop = echoes(words, instructions, topic), loops(words)
     broken, leaks = breaks_role(turn.text, topic, others), role.gives_away(turn.text)
+    reply = turn.calls[-1].reply.strip() if turn.calls else turn.text
+    labels = set(_label(frozenset({turn.speaker, *others})).findall(reply))
+    left_out = turn.text != reply and labels > {turn.speaker} & labels
     refused = turn.parse_status == "refused" or looks_like_refusal(turn.text) or not turn.text.strip()
     findings = {
         "role_break": (broken != [], ", ".join(broken)),
@@ -98,6 +122,7 @@ def statement_verdicts(
         "echo": (echo != "", echo),
         "loop": (loop != "", loop),
         "cut": (turn.cut, ""),
+        "shortened": (left_out, ""),
     }
     for metric, (count, shown) in findings.items():
         yield Verdict(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import Field
@@ -29,7 +29,6 @@ from parley.agents import (
     Persona,
     Transcript,
     Turn,
-    everyone,
     seed_from,
 )
 from parley.agents.fencing import fence_judged
@@ -48,7 +47,7 @@ from parley.judging.rldf.referee import (
 )
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.silent_referee import SCORER, SilentReferee, shared_scorer
-from parley.judging.rldf.statements import statement_verdicts
+from parley.judging.rldf.statements import own_words, statement_verdicts
 from parley.judging.study import RefereedStudy
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
@@ -58,7 +57,7 @@ KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_g
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 EXAMPLES = Prompt.load("rldf/examples")
 BLIND, STATEMENTS = Prompt.load("rldf/referee_blind"), Prompt.load("rldf/statements")
-SILENT_SCORES = Prompt.load("rldf/silent_scores")
+SCORES, ADVICE = Prompt.load("rldf/scores"), Prompt.load("rldf/advice")
 
 WORDS, PAPER_WORDS = 120, 250
 """Length of a statement: the paper's example (D.1) has statements of 176 to 261 words."""
@@ -223,8 +222,8 @@ class Rldf(GridStudy, RefereedStudy):
 
     def prompts(self) -> Mapping[str, str]:
         shown = (EXAMPLES,) if self._examples else ()
-        reports = (BLIND, STATEMENTS) if self.config.design == "paper" else (SILENT_SCORES,)
-        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), *reports, PERSONA, *shown)}
+        reports = (BLIND, STATEMENTS, ADVICE) if self.config.design == "paper" else ()
+        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), SCORES, *reports, PERSONA, *shown)}
         texts |= self._silent.prompts() if self.config.design == "silent" else {}
         return texts | {f"persona/{persona.name}": persona.about for persona in (*self._debaters, self._referee)}
 
@@ -290,6 +289,7 @@ class Rldf(GridStudy, RefereedStudy):
             model=models[self._player],
             rounds=config.rounds,
             max_turns=len(self._debaters),
+            reads=self._as_read,
             instructions=self._instructions,
             options=self._options,
             models=models,
@@ -301,15 +301,15 @@ class Rldf(GridStudy, RefereedStudy):
         for number in range(1, config.rounds + 1):
             part = await debate.converse(opening)
             spoken = [turn._replace(round=number) if turn.role == "narrator" else turn for turn in part.turns]
-            turns += spoken
-            statements = part.spoken("debater")
+            turns += map(self._in_own_words, spoken)
+            statements = [self._in_own_words(turn) for turn in part.spoken("debater")]
             read = await self._silent.referee(statements, earlier, models)
             verdicts += self._verdicts(cell.topic, Transcript(tuple(turns)), statements)
             turns += read.turns
             verdicts += read.verdicts
             earlier += statements
             listed = ", ".join(f"{name} {score:.1f}" for name, score in read.scores.items() if score is not None)
-            opening = SILENT_SCORES(round=number, scores=listed) if config.feedback and listed else None
+            opening = SCORES(round=number, scores=listed) if config.feedback and listed else None
         return Outcome(Transcript(tuple(turns), f"{config.rounds} rounds completed"), tuple(verdicts))
 
     async def _run_reported(self, cell: DebateCell, models: Models) -> Outcome:
@@ -318,7 +318,8 @@ class Rldf(GridStudy, RefereedStudy):
             self._debaters,
             model=models[self._player],
             rounds=config.rounds,
-            sees=everyone if config.feedback else _all_but_the_scores,
+            sees=self._sees,
+            reads=self._as_read,
             referee=self._referee,
             fence="referee",
             instructions=self._instructions,
@@ -326,7 +327,8 @@ class Rldf(GridStudy, RefereedStudy):
             options=self._options,
             models=models,
         )
-        transcript = await debate.converse(self._opening(cell.topic))
+        whole = await debate.converse(self._opening(cell.topic))
+        transcript = replace(whole, turns=tuple(map(self._in_own_words, whole.turns)))
         turns, verdicts = list(transcript.turns), list(self._verdicts(cell.topic, transcript, transcript.spoken()))
         if cell.again:
             for round in range(1, config.rounds + 1):
@@ -345,6 +347,26 @@ class Rldf(GridStudy, RefereedStudy):
             else:
                 others = [name for name in (*self.names, self._referee.name) if name != turn.speaker]
                 yield from statement_verdicts(turn, roles[turn.speaker], topic, [turn.persona, *prompts], others)
+
+    def _as_read(self, turn: Turn) -> str:
+        """A turn as it is read: a debater's own words, and the referee's scores in words, since a small model repeats
+        JSON as its own."""
+        if turn.role == "debater":
+            return own_words(turn.text, turn.speaker, [*self.names, self._referee.name])
+        report = turn.verdict.model_dump() if turn.verdict else {"scores": {}}
+        listed = ", ".join(f"{name} {score:g}" for name, score in report["scores"].items())
+        advice = [ADVICE(name=name, advice=text) for name, text in report.get("advice", {}).items()]
+        return "\n".join([SCORES(round=turn.round, scores=listed), *advice])
+
+    def _in_own_words(self, turn: Turn) -> Turn:
+        """A statement without others' turns; any other turn is unchanged."""
+        text = self._as_read(turn) if turn.role == "debater" else turn.text
+        return turn._replace(text=text, cut=turn.cut and turn.text.rstrip().endswith(text))
+
+    def _sees(self, listener: Cue, turn: Turn) -> bool:
+        """Whether an agent reads a turn: debaters read the referee's with feedback only, and none without scores."""
+        hears = self.config.feedback and turn.verdict is not None
+        return turn.role != "referee" or listener.role == "referee" or hears
 
     async def _referee_again(self, cell: DebateCell, statements: list[Turn], models: Models) -> Transcript:
         """Have a second referee score a round, without its number, the first scores, or the order of speaking."""
@@ -367,8 +389,3 @@ class Rldf(GridStudy, RefereedStudy):
             f"{turn.speaker}:\n{fence_judged(turn.text, f'WORDS OF {turn.speaker}')}" for turn in mixed
         )
         return await debate.converse(STATEMENTS(topic=cell.topic, statements=fenced))
-
-
-def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:
-    """Whether an agent reads a turn: without feedback, debaters do not read the referee's."""
-    return turn.role != "referee" or listener.role == "referee"

@@ -409,8 +409,16 @@ def _readings(plain: pd.DataFrame) -> Section:
     return Section(
         tables=[Table("readings", "How scores were parsed", statuses, note=note)],
         cautions=list(_scorers(statuses)),
-        warnings=[f"Some scores are missing and left out: {kinds}."] if lost.sum() else [],
+        warnings=[*([f"Some scores are missing and left out: {kinds}."] if lost.sum() else []), *_empty(plain)],
     )
+
+
+def _empty(plain: pd.DataFrame) -> Iterator[str]:
+    """How many drafts of each system have no words of their own."""
+    drafts = plain[plain["metric"] == "refusal"]
+    for system, empty in (drafts["status"] == "empty").groupby(drafts["system"], sort=False):
+        if count := int(empty.sum()):
+            yield f"{count:,} of {plural(len(empty), 'draft')} of {system} add nothing to the beginning: no scores."
 
 
 def _scorers(statuses: pd.DataFrame) -> Iterator[str]:

@@ -179,8 +179,7 @@ class StardtoxStudy(GridStudy):
         verdicts = list(self.team.verdicts(transcript))
         written = transcript.spoken("generator")
         drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
-        refused, copied = (
-            [turn.round for turn in written if turn.parse_status == status] for status in ("refused", "copied")
-        )
-        verdicts += counted_verdicts(drafts, written, refused, copied)
+        marked = {turn.round: turn.parse_status for turn in written if turn.parse_status}
+        refused = [round for round, status in marked.items() if status == "refused"]
+        verdicts += counted_verdicts(drafts, written, refused, marked)
         return Outcome(transcript, tuple(verdicts))

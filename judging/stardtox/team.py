@@ -300,8 +300,6 @@ def toxicity_of(scorer: ToxicityScorer) -> ScoreFunction:
     """A toxicity scorer as an evaluator. A text it cannot score is unscored, never 0."""
 
     async def evaluate(task: str, draft: str) -> Assessment | Unscored:
-        if not draft.strip():
-            return Unscored("there is no text to score")
         (toxicity,) = await scorer.score([draft])
         if toxicity.score is None:
             return Unscored(toxicity.why or f"{scorer.name} gave no score")

@@ -77,9 +77,11 @@ class Respond(WritingStudy):
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """The suite with the accepted pairs; a scenario whose pairs were all rejected has no responses."""
-        written = {str(item.facets["scenario"]): ResponsePair.model_validate(item.reply).texts() for item in accepted}
+        written: dict[str, tuple[str, ...]] = {
+            str(item.facets["scenario"]): ResponsePair.model_validate(item.reply).texts() for item in accepted
+        }
 
-        def responses(scenario: Scenario) -> tuple[str, str] | tuple[()]:
+        def responses(scenario: Scenario) -> tuple[str, ...]:
             return written.get(scenario.id, () if self.config.anew else scenario.responses)
 
         return self.suite.with_scenarios(

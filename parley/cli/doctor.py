@@ -58,16 +58,9 @@ NOT_FOR_USERS = ("dev", "docs", "notebooks")
 LABEL, STATE = 10, 14
 """Column widths of labels and of a model's state."""
 
+Versions = dict[str, str | None]
+"""Packages with their versions; None if not installed."""
 State = Literal["ready", "on first use", "no key", "not set up", "not reached", "refused"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
-    """A package, its version (None: not installed), and whether that version fits."""
-
-    name: str
-    version: str | None
-    fits: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +84,9 @@ class Examination:
 
     python: str
     system: str
-    packages: list[Package]
+    packages: Versions
     """Required packages, Parley first."""
-    extras: dict[str, list[Package]]
+    extras: dict[str, Versions]
     keys: dict[str, bool]
     """Whether each environment variable is set."""
     models: list[Reached]
@@ -110,20 +103,19 @@ class Doctor(Command):
 
     epilog: ClassVar = (
         "This calls no model. It only asks providers whose key is set for their list of models, which is free. "
-        "Exit status: 1 if a key is refused, a named model cannot be used or a package version is wrong; otherwise 0."
+        "`pip check` compares packages' versions. Exit status: 1 if a key is refused or a named model cannot be used."
     )
     model: Positional[list[str]] = Field([], description="models to check by name, as provider/model")
-    timeout: float = Field(SECONDS, description="seconds to wait for an answer")
 
     def answer(self) -> Answer:
-        examined = asyncio.run(examine(self.model, self.timeout))
+        examined = asyncio.run(examine(self.model))
         return Answer(asdict(examined), _lines(examined), 1 if examined.problems else 0)
 
 
 def _lines(examined: Examination) -> Iterator[str]:
-    yield _line("parley", f"{_versions(examined.packages[:6])}; Python {examined.python}, {examined.system}")
-    installed = [name for name, packages in examined.extras.items() if all(package.fits for package in packages)]
-    yield _line("extras", ", ".join(f"{name} ({_versions(examined.extras[name][:1])})" for name in installed) or "none")
+    yield _line("parley", f"{_versions(examined.packages, 6)}; Python {examined.python}, {examined.system}")
+    installed = [name for name, packages in examined.extras.items() if all(packages.values())]
+    yield _line("extras", ", ".join(f"{name} ({_versions(examined.extras[name], 1)})" for name in installed) or "none")
     if missing := [name for name in examined.extras if name not in installed]:
         yield _line("", f"not installed: {', '.join(missing)} ({install('NAME')})")
     for what, wanted in (("set", True), ("not set", False)):
@@ -160,31 +152,25 @@ def _line(label: str, text: str, hanging: int = 0) -> str:
     )
 
 
-def _versions(packages: list[Package]) -> str:
-    return ", ".join(f"{package.name} {package.version}" for package in packages if package.version)
+def _versions(packages: Versions, most: int) -> str:
+    return ", ".join(f"{name} {installed}" for name, installed in list(packages.items())[:most] if installed)
 
 
-async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examination:
+async def examine(names: Sequence[str] = ()) -> Examination:
     """Examine everything, with providers and servers concurrently.
 
     Args:
         names: Models to check in addition to the providers.
-        seconds: How long a provider may take to answer.
     """
     packages, extras = _packages()
     names_of_keys = [*(entry.key for entry in PROVIDERS.values() if entry.key), *OTHER_KEYS]
     keys = {key: bool(os.environ.get(key, "").strip()) for key in names_of_keys}
     # The catalogue's models are listed one by one; a server of one's own has no address to ask.
     providers = [provider for provider, entry in PROVIDERS.items() if not entry.on_cpu and provider != "server"]
-    checks = [_check_provider(provider, seconds) for provider in providers]
+    checks = [_check_provider(provider) for provider in providers]
     models = [*_embedded(), *await asyncio.gather(*checks)]
-    named = await asyncio.gather(*(check_model(name, seconds) for name in names))
+    named = await asyncio.gather(*map(check_model, names))
     problems = [
-        *(
-            f"{package.name} {package.version or 'is missing'}: pip install . in Parley's clone"
-            for package in packages
-            if not package.fits
-        ),
         *(f"{row.name} {row.state}: {row.detail}" for row in models if row.state == "refused"),
         *(f"{row.name} {row.state}: {row.detail}" for row in named if row.state not in ("ready", "on first use")),
     ]
@@ -202,53 +188,23 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
 
 
 @cache  # `parley models` asks once per provider
-def _packages() -> tuple[list[Package], dict[str, list[Package]]]:
-    """The required packages, and those of each extra."""
-    try:
-        lines = requires(DISTRIBUTION) or []
-    except PackageNotFoundError:  # a checkout that is not installed
-        lines = []
-    needed = [_package(DISTRIBUTION)]
-    extras: dict[str, list[Package]] = {}
-    included: dict[str, list[str]] = {}
-    for line in lines:
-        requirement, _, marker = line.partition(";")
-        extra = re.search(r"extra == ['\"]([\w-]+)", marker)
-        name = re.match(r"[\w.-]+", requirement)
-        assert name is not None, f"{requirement} is not a requirement"
-        if extra is None:
-            needed.append(_package(name[0], requirement))
-        elif extra[1] not in NOT_FOR_USERS:
-            mine = extras.setdefault(extra[1], [])
-            if name[0] == DISTRIBUTION:
-                included[extra[1]] = re.findall(r"[\w-]+", requirement[len(name[0]) :])
-            else:
-                mine.append(_package(name[0], requirement))
-    for extra_name, others in included.items():
-        extras[extra_name] += [package for other in others for package in extras[other]]
+def _packages() -> tuple[Versions, dict[str, Versions]]:
+    """The required packages, Parley first, and those of each extra. `pip check` compares the versions."""
+    needed = {DISTRIBUTION: _version(DISTRIBUTION)}
+    extras: dict[str, Versions] = {}
+    with suppress(PackageNotFoundError):  # a checkout that is not installed
+        for line in requires(DISTRIBUTION) or []:
+            name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)", line)
+            assert name is not None, f"{line} is not a requirement"
+            if not extra or extra[1] not in NOT_FOR_USERS:
+                (extras.setdefault(extra[1], {}) if extra else needed)[name[0]] = _version(name[0])
     return needed, extras
 
 
-def _package(name: str, requirement: str = "") -> Package:
-    try:
-        installed = version(name)
-    except PackageNotFoundError:
-        return Package(name=name, version=None, fits=name == DISTRIBUTION)  # a checkout on the path has no version
-    return Package(name=name, version=installed, fits=all(_limits(installed, requirement)))
-
-
-def _limits(installed: str, requirement: str) -> Iterator[bool]:
-    """Whether a version meets each limit of a requirement."""
-    have = _numbers(installed)
-    for sign, bound in re.findall(r"([<>=]=?)\s*([\d.]+)", requirement):
-        limit = _numbers(bound)
-        same_length = have[: len(limit)] if sign == "==" else have
-        yield {">=": have >= limit, "<": have < limit, "==": same_length == limit}.get(sign, True)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    release = re.match(r"[\d.]*", text)
-    return tuple(int(part) for part in (release[0] if release else "").split(".") if part)
+def _version(name: str) -> str | None:
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return None
 
 
 def _embedded() -> Iterator[Reached]:
@@ -268,10 +224,10 @@ def _embedded() -> Iterator[Reached]:
 
 def missing_extra(extra: str | None) -> str:
     """The command that installs an extra; empty if it is installed or none is needed."""
-    return install(extra) if extra and not all(package.version for package in _packages()[1].get(extra, ())) else ""
+    return install(extra) if extra and not all(_packages()[1].get(extra, {}).values()) else ""
 
 
-async def _check_provider(provider: str, seconds: float) -> Reached:
+async def _check_provider(provider: str) -> Reached:
     entry, name = PROVIDERS[provider], f"{provider}/"
     keys = [key for key in (entry.key, *ALSO_ACCEPTED.get(provider, ())) if key]
     if keys and not any(os.environ.get(key, "").strip() for key in keys):
@@ -284,15 +240,14 @@ async def _check_provider(provider: str, seconds: float) -> Reached:
         client = model(entry.example or f"{provider}/x")
     except (ConfigError, ImportError) as error:
         return Reached(name=name, state="not set up", detail=_reason(error, entry.example))
-    return await _ask(client, name, seconds)
+    return await _ask(client, name)
 
 
-async def check_model(name: str, seconds: float = SECONDS) -> Reached:
+async def check_model(name: str) -> Reached:
     """Whether one model can be used.
 
     Args:
         name: The model, as provider/model.
-        seconds: How long its provider may take to answer.
     """
     try:
         client = model(name)
@@ -302,10 +257,10 @@ async def check_model(name: str, seconds: float = SECONDS) -> Reached:
         automatic = catalogue()[client.model].automatic
         detail = "downloaded then" if automatic else f"parley models fetch {client.model}"
         return Reached(name=name, state="on first use" if automatic else "not set up", detail=detail)
-    return await _ask(client, name, seconds, wanted=client.model)
+    return await _ask(client, name, wanted=client.model)
 
 
-async def _ask(client: Client, name: str, seconds: float, wanted: str | None = None) -> Reached:
+async def _ask(client: Client, name: str, wanted: str | None = None) -> Reached:
     """Ask for the list of models; `wanted` must be in it."""
     listing = client.model_list()
     await client.close()
@@ -313,13 +268,13 @@ async def _ask(client: Client, name: str, seconds: float, wanted: str | None = N
         return Reached(name=name, state="ready", detail="in this process")
     host, started = listing[0].split("/")[2], time.monotonic()
     try:
-        models = await _list(*listing, seconds)
+        models = await _list(*listing)
     except _Unexpected as answer:
         state: State = "refused" if answer.status in (401, 403) else "not reached"
         reason = "the key is not accepted" if state == "refused" else "not with a list of models"
         return Reached(name=name, state=state, detail=f"{host} answered {answer.status}, {reason}")
     except TimeoutError:
-        return Reached(name=name, state="not reached", detail=f"{host}: no answer in {seconds:g} s")
+        return Reached(name=name, state="not reached", detail=f"{host}: no answer in {SECONDS:g} s")
     except (aiohttp.ClientError, OSError):
         return Reached(name=name, state="not reached", detail=f"{host}: no connection")
     if wanted and models and not {wanted, f"{wanted}:latest"} & set(models):
@@ -337,9 +292,9 @@ class _Unexpected(Exception):
         self.status = status
 
 
-async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
+async def _list(url: str, headers: dict[str, str]) -> list[str]:
     async with (
-        open_session(url, seconds) as session,
+        open_session(url, SECONDS) as session,
         # A redirect would take the key to another server.
         session.get(url, headers=headers, allow_redirects=False) as response,
     ):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -22,8 +20,6 @@ from parley.cli.doctor import missing_extra
 from parley.cli.flags import Positional
 from parley.cli.progress import fetch_with_bar
 from parley.cli.tables import cell_table
-
-CONNECT_SECONDS = 1.0
 
 
 class Models(Command):
@@ -91,22 +87,7 @@ def _ready(provider: Provider) -> str:
         return f"set {provider.key}"
     if provider.key or provider.in_process or not provider.target.startswith("."):  # loads no third-party package
         return "yes"
-    client = client_class(provider.example)
-    if issubclass(client, OwnServerClient):
-        address = os.environ.get(client.url_variable or "") or client.default_url
-        return "yes" if _is_open(address) else "not reached"
-    return "yes"
-
-
-def _is_open(url: str | None) -> bool:
-    """Whether something listens at an address. `parley doctor` checks whether it serves a model."""
-    address = urlsplit(url or "")
-    try:
-        port = address.port or (443 if address.scheme == "https" else 80)
-        with socket.create_connection((address.hostname or "", port), timeout=CONNECT_SECONDS):
-            return True
-    except (OSError, ValueError):
-        return False
+    return "where its server runs" if issubclass(client_class(provider.example), OwnServerClient) else "yes"
 
 
 def _prices(prices: Mapping[str, Listed]) -> Iterator[Any]:

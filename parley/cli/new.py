@@ -2,6 +2,7 @@
 
 parley new study warm-letters        # a package: a study, its prompt, a test and an entry point
 parley new scenarios my.toml         # a file; likewise identities and wordings
+parley new scenarios --from notes.csv
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Literal
 from pydantic import Field
 
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.runs.studies import known_studies
 from parley.scenarios import SHIPPED, Suite, load_suite
+from parley.scenarios.from_csv import suite_from_csv
 
 PLACES = {
     "pyproject.toml.txt": "pyproject.toml",
@@ -36,35 +39,50 @@ class New(Command):
     """Start a study of your own, or a file of scenarios, identities or wordings."""
 
     what: Positional[Literal["study", "scenarios", "identities", "wordings"]] = Field(description="what to create")
-    name: Positional[str] = Field(
-        description="for a study, its name in lower-case words with hyphens; otherwise the .toml file to write"
+    name: Positional[str | None] = Field(
+        None, description="for a study, its name in lower-case words with hyphens; otherwise the .toml file to write"
+    )
+    spreadsheet: Path | None = Field(
+        None,
+        alias="from",
+        title="CSV",
+        description="a CSV file with the columns base, text and response (and response_2), for scenarios",
     )
     to: Path = Field(Path(), title="DIR", description="the folder to create it in (default: the current one)")
 
     def answer(self) -> Answer:
+        if self.spreadsheet and self.what != "scenarios":
+            raise ConfigError(f"--from is for scenarios, not for {self.what}")
+        name = self.name or (self.spreadsheet and f"{self.spreadsheet.stem}.toml")
+        if not name:
+            raise ConfigError(f"a name is missing: parley new {self.what} NAME")
         if self.what == "study":
-            written = new_study(self.name, self.to)
+            written = new_study(name, self.to)
             study = next(path for path in written if path.name == "study.py")
             lines = [
-                f"\nrun it:      parley run {study}:{class_name(self.name)} --model sim/judge --report",
-                f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {self.name}",
+                f"\nrun it:      parley run {study}:{class_name(name)} --model sim/judge --report",
+                f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {name}",
             ]
         else:
-            written = [new_file(self.what, self.to / self.name)]
+            suite = suite_from_csv(self.spreadsheet) if self.spreadsheet else None
+            written = [new_file(self.what, self.to / name, suite)]
             command = re.search(r"parley run .*", written[0].read_text("utf-8"))
+            flaws = sum(len(graded.flaw) for graded in suite.graded) if suite else 0
             lines = [
-                f"\nedit it, then check it:  parley scenarios validate {written[0]}",
+                f"\n{plural(flaws, 'graded answer')} made by rule: read each, and mend or delete it" if flaws else "",
+                f"edit it, then check it:  parley scenarios validate {written[0]}",
                 f"and run it:              {command.group() if command else ''}",
             ]
         return Answer(written, [*map(str, written), *lines])
 
 
-def new_file(kind: str, path: Path) -> Path:
+def new_file(kind: str, path: Path, suite: Suite | None = None) -> Path:
     """Write a complete file of scenarios, identities or wordings, with comments, and return its path.
 
     Args:
         kind: The kind of file: scenarios, identities or wordings.
         path: The file to write.
+        suite: The scenarios, in place of examples.
     """
     if path.suffix != ".toml":
         raise ConfigError(f"{path}: the file's name must end in .toml")
@@ -72,7 +90,7 @@ def new_file(kind: str, path: Path) -> Path:
     head = files("parley.cli").joinpath("templates", "files", f"{kind}.txt").read_text("utf-8")
     text = head.replace("__FILE__", str(path)).replace("__NAME__", name)
     if kind == "scenarios":
-        text += _example_scenarios()
+        text = _filled(text, suite) if suite else text + _example_scenarios()
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -81,6 +99,13 @@ def new_file(kind: str, path: Path) -> Path:
     except OSError as error:
         raise ParleyError(f"{path} cannot be written: {error.strerror}") from None
     return path
+
+
+def _filled(head: str, suite: Suite) -> str:
+    """A suite below the first comment of the template."""
+    single = any(len(scenario.responses) == 1 for scenario in suite.scenario)
+    comment = head.partition("\n\n")[0].replace("gender", "gender --phases 1" if single else "gender")
+    return f"{comment}\n\n{suite.to_toml()}"
 
 
 def _example_scenarios() -> str:

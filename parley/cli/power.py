@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from parley.analysis.stats.results import clusters_to_reject
 from parley.base.errors import ConfigError
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 from parley.cli.command import Answer, Command
 from parley.cli.shared import need_analysis
 from parley.cli.tables import plain_table
+from parley.judging.malibu.size import SPREADS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +84,7 @@ def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     else:
         note = too_few(bases, **family)
         if effect is None:
-            effect, power = detectable(bases, sd, power=power, **family), math.nan if note else power
+            effect = detectable(bases, sd, power=power, **family)
     if bases is not None and design.effect is not None:
         power = power_of(bases, design.effect, sd, **family)
     plan = {
@@ -101,11 +103,12 @@ def _table(design: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
     """The results with half, one, two and four times the bases."""
     import pandas as pd
 
+    from parley.analysis.stats.mean_test import smallest_p
     from parley.analysis.stats.power import detectable, power_of
 
     rows = []
     for count in sorted({max(bases // 2, 1), bases, min(2 * bases, MOST), min(4 * bases, MOST)}):
-        row: dict[str, float] = {"bases": count}
+        row: dict[str, float] = {"bases": count, "smallest_p": min(1.0, family["tests"] * smallest_p(count))}
         if design.effect:
             row["power"] = power_of(count, design.effect, design.sd, **family)
         row["detectable"] = detectable(count, design.sd, power=design.power, **family)
@@ -119,6 +122,7 @@ def _shown(table: pd.DataFrame, design: Power, tests: int) -> pd.DataFrame:
 
     columns: dict[str, tuple[str, Callable[[Any], str]]] = {
         "bases": ("bases", "{:,}".format),
+        "smallest_p": ("smallest p", lambda p: p_text(p).removeprefix("= ")),
         "power": ("power", _chance),
         "detectable": (f"MDE at {design.power:.0%} power", _points),
         "detectable_alone": ("MDE, single test", _points),
@@ -150,4 +154,9 @@ def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
     correction = f"Holm over {plural(tests, 'test')}" if tests > 1 else "one test"
     family = "" if design.tests else f" ({FAMILY})"
     yield f"Test: t over bases, {correction}{family}, α {design.alpha:g}."
+    if plan["bases"] and plan["bases"] == clusters_to_reject(design.alpha, tests):
+        yield f"A finding needs all {plan['bases']} bases to agree in sign."
     yield f"The mean difference of a base has a standard deviation of {_points(design.sd)} points."
+    if design.sd == SD:
+        low, high = SPREADS["silent ballots"]
+        yield f"That is of debates; silent ballots of the same judge had {low:.2g} to {high:.2g} (--sd)."

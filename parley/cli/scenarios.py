@@ -11,19 +11,22 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.text import Text
 
-from parley.analysis.stats.results import ALPHA, clusters_to_reject, needed_words
+from parley.analysis.stats.results import needed_words
 from parley.base.text import plural, visible
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
 from parley.cli.tables import cell_table
+from parley.judging.malibu.size import size_table
 from parley.scenarios import (
     BIASES,
+    OWN,
     SHIPPED,
     VIEWS,
     BallotWordings,
     Base,
     Finding,
     LabelChoice,
+    Rules,
     Scenario,
     UnknownName,
     built_in,
@@ -44,8 +47,9 @@ from parley.scenarios import (
     words,
 )
 from parley.scenarios.ballot_wordings import ENGLISH
+from parley.scenarios.checks import GOOD_WORDS
 
-SIX_LABELS = 15  # pairs
+SHARED = "shares words with"
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
 
@@ -147,9 +151,9 @@ def _scenario(scenario: Scenario, base: Base | None) -> Iterator[Text]:
     for number, response in enumerate(_underlined_responses(scenario), 1):
         yield _text(f"response {number}", "bold cyan")
         yield response.append("\n")
-    if scenario.responses:
+    if len(scenario.responses) == 2:
         yield _text(f"similarity {similarity(*scenario.responses):.2f}", "dim")
-    else:
+    elif not scenario.responses:
         yield _text("no responses yet: parley run malibu-respond --to FILE", "yellow")
 
 
@@ -159,8 +163,8 @@ def _text(text: str, style: str = "") -> Text:
 
 def _underlined_responses(scenario: Scenario) -> list[Text]:
     """Both responses, with the words in which they differ underlined."""
-    if not scenario.responses:
-        return []
+    if len(scenario.responses) < 2:
+        return [Text(visible(text)) for text in scenario.responses]
     first, second = (visible(text).split() for text in scenario.responses)
     texts = [Text(), Text()]
     for tag, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
@@ -214,16 +218,20 @@ class Validate(Command):
                 "Not checked: whether texts name an identity (no list of words fits this language and these bases)."
             )
         bases = len({scenario.base or scenario.id for scenario in suite.scenario})
-        tests = int(ALPHA * 2 ** (bases - 1)) if bases < clusters_to_reject(ALPHA, SIX_LABELS) else SIX_LABELS
-        if tests < SIX_LABELS:
-            enough = f"enough for {plural(tests, 'test')}" if tests else f"too few; {needed_words(1, 'base')}"
-            notes.append(
-                f"{plural(bases, 'base')}: {enough}. Each pair of your labels within a category is a test: two labels "
-                f"are 1, six are {SIX_LABELS}, and {needed_words(SIX_LABELS, 'base')}; --dry-run counts those of a run."
-            )
+        notes.append("What it can show with two, four or six labels in a category, each pair of which is a test:")
+        notes += size_table([(bases, tests) for tests in (1, 6, 15)], "silent ballots")
+        if not suite.graded:
+            notes.append("Without [[graded]] answers a run cannot show whether its judges can judge.")
         about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
         counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
-        return _findings([*check_suite(suite), *check_graded(suite)], "scenario", about, notes, counted)
+        rules, good_words = (Rules(), GOOD_WORDS) if self.suite in VIEWS else (OWN, (OWN.min_words, OWN.max_words))
+        findings = [*check_suite(suite, rules), *check_graded(suite, good_words)]
+        if any("names an identity" in finding.what for finding in findings):
+            notes.append(
+                "Texts may name people if no label of the run contradicts them: say what each base is about, such as "
+                'probes = ["age"]. Without gender, race and religion among them, texts are not checked for these.'
+            )
+        return _findings(findings, "scenario", about, notes, counted)
 
 
 def _findings(
@@ -239,9 +247,21 @@ def _findings(
         counted: The file's contents, in words.
     """
     rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
-    lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]
+    alike: dict[str, list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault("" if SHARED in finding.what else finding.what, []).append(finding)
+    lines = [textwrap.shorten(visible(_in_one_line(group)), 200) for group in alike.values()]
     end = f"{counted}, {plural(len(findings), 'problem') if findings else 'no problems'}"
     return Answer({**about, "problems": rows}, [*lines, *notes, end], 1 if findings else 0)
+
+
+def _in_one_line(alike: Sequence[Finding]) -> str:
+    """Findings that say the same, or that name passages in several texts."""
+    first, names = alike[0], [finding.scenario for finding in alike]
+    if any(finding.what != first.what for finding in alike):
+        return f"{first} (and {plural(len(alike) - 1, 'other pair')} of texts: --json)"
+    listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{listed}: {first.what}"
 
 
 VERBS: dict[str, type[Command]] = {"list": List, "show": Show, "validate": Validate}

@@ -20,6 +20,7 @@ from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import newest_run, newest_runs
 from parley.cli.side_by_side import side_by_side
 from parley.runs import RunFile, explain_damage
+from parley.runs.notes import READ, NotesFile, mixed
 from parley.runs.reading import differing_in, read_texts, read_unit, verdicts_about, why_nothing_is_done
 from parley.runs.rows import text_id
 
@@ -49,12 +50,21 @@ class Show(Command):
         description="print another unit beside this one, with differing words marked: its id, or the only facet in "
         "which it differs, such as identity=male",
     )
+    random: int | None = Field(
+        None,
+        ge=1,
+        title="NUMBER",
+        description="print the next unread one of so many units, drawn at random, and note that it is read; with "
+        "--list, list them",
+    )
     prompts: bool = Field(False, description="also print the exact prompt of every call")
     thoughts: bool = Field(False, description="also print the models' thinking before each reply")
 
     def answer(self) -> Answer:
         path, prefix = _what(self.run, self.unit)
         with explain_damage(path), RunFile.open(path) as file:
+            if self.random:
+                return self._at_random(file, self.random)
             if self.list and not self.where:
                 return _units(file)
             if self.finding or self.where:
@@ -68,6 +78,24 @@ class Show(Command):
             turns = _turns(file, unit["id"], with_prompts=self.prompts)
             others = _count(file, prefix) - 1 if prefix else 0
             return Answer({**unit, "turns": turns}, list(self._lines(unit, turns, others, prefix)))
+
+    def _at_random(self, file: RunFile, count: int) -> Answer:
+        """The first drawn unit that is not read, or the list of all that are drawn."""
+        _, rows = file.rows("SELECT id, position FROM units WHERE status = 'done'")
+        drawn = [str(unit) for unit, _ in sorted(rows, key=lambda row: mixed(row[1]))[:count]]
+        notes = NotesFile(Path(file.path))
+        read = {*notes.units_by_tag().get(READ, ())} & {*drawn}
+        unread = [unit for unit in drawn if unit not in read]
+        if self.list or not unread:
+            data = [{"id": unit, "read": unit in read} for unit in drawn]
+            lines = [f"{'read' if unit in read else '':<5} {unit}" for unit in drawn]
+            return Answer(data, [*lines, f"{len(read)} of {plural(len(drawn), 'unit')} read"])
+        unit = _find(file, unread[0])
+        notes.add(unit["id"], None, "", READ, "")
+        turns = _turns(file, unit["id"], with_prompts=self.prompts)
+        told = f"\n{len(read) + 1} of {len(drawn)} read (noted in {notes.path.name})"
+        told += "; the same command prints the next" * (len(unread) > 1)
+        return Answer({**unit, "turns": turns}, [*self._lines(unit, turns, 0, None), told])
 
     def _lines(
         self, unit: dict[str, Any], turns: Sequence[dict[str, Any]], others: int, prefix: str | None

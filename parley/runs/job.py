@@ -44,7 +44,7 @@ from parley.runs.plan import (
 )
 from parley.runs.prompts import with_users_prompts
 from parley.runs.reading import earlier_run
-from parley.runs.rows import Progress
+from parley.runs.rows import READABLE, Progress
 from parley.runs.store import RunFile
 from parley.runs.studies import SHIPPED, find_study, load_function, study_of_config
 
@@ -384,7 +384,7 @@ def after_trial(result: Result, file: RunFile) -> Result | None:
         return result
     if replies.read >= LEAST_READ * replies.typed:
         return None
-    unread = "SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN ('ok', 'repaired', 'copied')"
+    unread = f"SELECT speaker, parse_status, text FROM transcript WHERE parse_status NOT IN {READABLE}"
     for speaker, status, text in file.rows(unread)[1]:
         say(f"{speaker}, {status}: {' '.join(text.split())}")
     return replace(

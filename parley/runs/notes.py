@@ -33,6 +33,8 @@ CREATE TABLE IF NOT EXISTS notes (
 """
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
+READ = "read"
+"""The tag of units that somebody has read, in an order that nobody chose."""
 PATIENCE_SECONDS = 5.0
 """How long a reader waits for writers."""
 T = TypeVar("T")
@@ -170,6 +172,17 @@ class NotesFile:
         ):
             units.setdefault(row["tag"], []).append(row["unit"])
         return units
+
+
+def mixed(position: int) -> int:
+    """A number to sort units by at random, always in the same order: MurmurHash3's finaliser of the unit's position.
+
+    The viewer's `mixed` (units.js) gives the same numbers.
+    """
+    number = position + 1
+    for factor, shift in ((0x85EBCA6B, 16), (0xC2B2AE35, 13)):
+        number = (number ^ number >> shift) * factor & 0xFFFFFFFF
+    return number ^ number >> 16
 
 
 def _refuse_if_not_notes(db: sqlite3.Connection) -> None:

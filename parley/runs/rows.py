@@ -74,7 +74,7 @@ class Record:
     error: str | None = None
 
 
-READABLE = ("ok", "repaired", "copied")
+READABLE = ("ok", "repaired", "copied", "empty")
 """The statuses of turns that could be read."""
 
 
@@ -180,7 +180,7 @@ def text_id(text: str) -> int:
 
 def _is_cut(turn: Turn) -> bool:
     """Whether a turn lost its end to the token limit. A draft's length may be part of the protocol."""
-    return turn.cut and (turn.role != "generator" or turn.parse_status not in (None, "copied"))
+    return turn.cut and (turn.role != "generator" or turn.parse_status not in (None, "copied", "empty"))
 
 
 def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:

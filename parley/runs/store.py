@@ -248,7 +248,7 @@ class RunFile:
         """Parse statuses of the replies of finished units."""
         rows = self._rows(
             "SELECT coalesce(m.parse_status, ''), "
-            "m.role = 'generator' AND coalesce(m.parse_status, 'copied') = 'copied', "
+            "m.role = 'generator' AND coalesce(m.parse_status, 'copied') IN ('copied', 'empty'), "
             "coalesce(m.cut, 0), count(*) FROM messages m JOIN units u ON u.id = m.unit "
             "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1, 2, 3"
         )

@@ -14,7 +14,7 @@ from parley.judging.squad.scores import normalise
 PANEL = ""
 """The key of the panel's figures; its judges' are keyed by name."""
 EVALUATOR = "evaluator"
-WORST_FIRST = ("unscored", "cut", "refused", "unparsed", "copied", "repaired", "ok")
+WORST_FIRST = ("unscored", "cut", "refused", "unparsed", "empty", "copied", "repaired", "ok")
 
 
 class UnitFigures(NamedTuple):

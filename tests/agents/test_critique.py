@@ -176,6 +176,17 @@ async def test_only_the_first_draft_has_the_seed_and_a_revision_that_repeats_it_
     assert len({body["seed"] for body in server.asked}) == 7 + 4
 
 
+async def test_an_empty_draft_is_revised_unseen_and_the_generator_remembers_drafts_as_they_were_judged(server):
+    judged = json.dumps({"score": 50, "reason": "dull"})
+    server.says(f"{TASK} ", f"{TASK} She is kind.", judged, "He is.", judged)
+    show = lambda turn: turn.text.removeprefix(TASK).strip()  # noqa: E731
+    transcript = await revised({"x": CRITIC}, {"x": "> 99"}, model=server.client(), show_draft=show)
+    assert decisions(transcript) == ["revise: it is empty", "revise: x", "stopped after 2 revisions, not met: x"]
+    assert [turn.parse_status for turn in transcript.spoken("generator")] == ["empty", None, None]
+    third = [message["content"] for message in server.asked[3]["messages"] if message["role"] == "assistant"]
+    assert third == [f"{TASK} ", "She is kind."]
+
+
 async def test_a_given_draft_is_copied_too_and_its_revision_derives_its_seed(server):
     server.says("A draft.")
     options = {"model": server.client(), "options": {"seed": 7}, "draft": "A draft.", "max_iterations": 1}

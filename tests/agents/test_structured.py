@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from parley.agents import Assessment, StructuredReply, parse, scale, structured_reply
+from parley.agents import Assessment, StructuredReply, free_text, parse, scale, structured_reply
 from parley.agents.structured import NOT_ALONE, answer_in, looks_like_refusal
 
 ASK = [UserMessage(content="Score it.", source="user")]
@@ -27,6 +27,26 @@ class Sides(BaseModel):
     A: Opinion
     B: Opinion
     preferred: Literal["A", "B", "tie"]
+
+
+class Reason(BaseModel):
+    reason: free_text(24)  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("It fits. It is fluent, b", "It fits."),
+        ("It has 3.5 points, no mo", "It has 3.5 points, no mo"),
+        ('He said "No!" and then w', 'He said "No!"'),
+        ("It fits. It is too long to have been cut.", "It fits. It is too long to have been cut."),
+        ("It fits. It is flu", "It fits. It is flu"),
+    ],
+)
+def test_a_text_that_constrained_decoding_ended_is_read_to_its_last_whole_sentence(written, read):
+    value, _ = parse(json.dumps({"reason": written}), Reason)
+    assert value is not None
+    assert value.reason == read
 
 
 def score_in(text: str) -> float | None:

@@ -6,19 +6,21 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from parley.analysis.decide import Bounds, Evidence, Variation, decide, decided, together
+from parley.analysis.decide import WITHIN as COUNT
+from parley.analysis.decide import WITHIN_LOW, Bounds, Evidence, decide, decided, single_clusters, together
 from parley.analysis.stats.results import Line
 
-NARROW = Variation(p=0.5, high=0.1, limit=0.2, enough=29)
-SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, spread=NARROW, clusters=40)
+COUNTED = ", and so do 39 of 40 bases (at least 88% of such bases do)"
+SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, counted=COUNTED, share=0.88, least=0.8, clusters=40, enough=29)
 WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)
+CLOSE, NOISY = f"the mean lies within ±0.1{COUNTED}", "; single bases are too noisy to count"
 FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5)
 READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
-CLOSE = "the mean is within ±0.1, but"
 NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
 
@@ -28,29 +30,24 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
     [
         (SHOWN, "different", ""),
         (replace(SHOWN, p=0.05), "different", ""),  # the level itself is significant
-        (replace(SHOWN, p_alike=0.05), "different but below the margin", ""),
+        (replace(SHOWN, p_alike=0.05), "different but below the margin", CLOSE),
         (OPEN, "undecided", NEITHER),
         (replace(OPEN, p_alike=math.nan), "undecided", ""),
-        (WITHIN, "alike", "but for kinds rarer than 7%"),  # 0.93⁴⁰ = 0.05
-        (replace(WITHIN, spread=None), "below the margin on average", ""),
-        (replace(WITHIN, spread=replace(NARROW, p=0.05)), "undecided", f"{CLOSE} the effect differs between bases"),
-        (replace(WITHIN, spread=replace(NARROW, p=math.nan)), "alike", "but for kinds rarer than 7%"),
+        (WITHIN, "alike", CLOSE),
         (
-            replace(WITHIN, spread=replace(NARROW, high=math.nan)),
+            replace(WITHIN, counted="", share=math.nan),
             "below the margin on average",
-            "by base unknown: one scenario per base",
-        ),
+            "",
+        ),  # only the mean is asked about
+        (replace(WITHIN, share=0.8), "alike", CLOSE),
+        (replace(WITHIN, share=0.79), "below the margin on average", f"{CLOSE}; alike needs at least 80%"),
         (
-            replace(WITHIN, spread=replace(NARROW, high=0.2)),
-            "undecided",
-            f"{CLOSE} effects may differ between bases (SD up to 0.2)",
-        ),
-        (replace(WITHIN, clusters=29), "alike", "but for kinds rarer than 10%"),
-        (
-            replace(WITHIN, clusters=28),
+            replace(WITHIN, counted=NOISY, share=math.nan),
             "below the margin on average",
-            "alike needs 29 clusters: a rare kind of them may be missing",
+            f"the mean lies within ±0.1{NOISY}",
         ),
+        (replace(WITHIN, clusters=29), "alike", CLOSE),
+        (replace(WITHIN, clusters=28), "below the margin on average", f"{CLOSE}; alike needs 29 of them"),
         (replace(OPEN, clusters=6, needed=7, tests=3), "undecided", FEW),
         (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", NEITHER),
         # what unread replies could change is no difference and is not alike
@@ -59,7 +56,7 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(SHOWN, p_alike=0.01, bounds=FAR), "undecided (unread)", f"different but below the margin {READ}"),
         (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01)), "different", ""),
         (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),
-        (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", "but for kinds rarer than 7%"),
+        (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", CLOSE),
         (replace(OPEN, bounds=FAR), "undecided", NEITHER),
         (replace(SHOWN, bounds=FAR, judges="the judges"), "judges differ", "the judges differ"),
         # judges who differ overrule all but a difference beyond the margin
@@ -68,8 +65,8 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(WITHIN, judges="the judges"), "judges differ", "the judges differ"),
         (replace(OPEN, judges="the judges", note="a note"), "judges differ", "a note; the judges differ"),
         # nothing is called alike by judges who may not measure quality, and other verdicts stand
-        (replace(WITHIN, not_alike="no quality"), "below the margin on average", "no quality"),
-        (replace(SHOWN, p_alike=0.01, not_alike="no quality"), "different but below the margin", ""),
+        (replace(WITHIN, not_alike="no quality"), "below the margin on average", f"{CLOSE}; no quality"),
+        (replace(SHOWN, p_alike=0.01, not_alike="no quality"), "different but below the margin", CLOSE),
         (replace(OPEN, not_alike="no quality"), "undecided", NEITHER),
         # what leaves a question without an answer stands in place of everything else; without a test, the line's note
         (replace(SHOWN, blocked="No verdict.", note="a note", judges="the judges"), "not measured", "No verdict."),
@@ -87,6 +84,27 @@ def test_a_line_is_decided_once() -> None:
     assert (line.verdict, line.note) == ("different", "a note")
     with pytest.raises(AssertionError, match="is different already"):
         decided(line, Evidence(p=0.5))
+
+
+def counted(within: float, low: float, **fields: Any) -> Line:
+    return Line(**{"n": 120, "clusters": 60, "cluster": "base", "also": {COUNT: within, WITHIN_LOW: low}, **fields})
+
+
+def test_single_clusters_are_counted_in_words() -> None:
+    most, fewer, noisy = counted(60, 0.9513), counted(55, 0.8315), counted(math.nan, math.nan)
+    assert single_clusters([most]) == ", and so do 60 of 60 bases (at least 95% of such bases do)"
+    assert single_clusters([most, fewer], "are") == (
+        ", and so are 55 of 60 bases where fewest are (in each, at least 83% of such bases are)"
+    )
+    assert single_clusters([most, noisy]) == "; single bases are too noisy to count"
+    unknown = counted(59, math.nan)
+    assert single_clusters([unknown]) == (
+        ", and so do 59 of 60 bases (one scenario each: how noisy they are is unknown)"
+    )
+    assert single_clusters([most, unknown]) == (
+        ", and so do 59 of 60 bases where fewest do (one scenario each: how noisy they are is unknown)"
+    )
+    assert single_clusters([Line(clusters=60)]) == "", "only the mean was asked about"
 
 
 def test_lines_together_have_the_verdict_that_they_share() -> None:

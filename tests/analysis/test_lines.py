@@ -173,7 +173,10 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
     assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
-WITHIN = replace(replace(UNSURE, clusters=60), verdict="alike", margin=0.1, cluster="base")  # 0.95⁶⁰ = 0.05
+COUNTED = {"clusters_within": 57, "clusters_within_low": 0.8761}
+WITHIN = replace(UNSURE, clusters=60, verdict="alike", margin=0.1, cluster="base", also=COUNTED)
+SO_DO = "and so do 57 of 60 bases (at least 87% of such bases do)"
+SO_DO_ALL = "and so do 57 of 60 bases where fewest do (in each, at least 87% of such bases do)"
 UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
 FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15, clusters=6)
 BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
@@ -189,8 +192,8 @@ OPEN = "Undecided: the test is not significant."
     [
         ([UNSURE], "undecided", OPEN),
         ([UNSURE] * 14, "undecided", "Undecided: none of 14 tests is significant."),
-        ([WITHIN, WITHIN], "alike", "Alike: all 2 differences lie within ±0.1, but for kinds of base rarer than 5%."),
-        ([WITHIN], "alike", "Alike: the difference lies within ±0.1, but for kinds of base rarer than 5%."),
+        ([WITHIN, WITHIN], "alike", f"Alike: all 2 mean differences lie within ±0.1, {SO_DO_ALL}."),
+        ([WITHIN], "alike", f"Alike: the mean difference lies within ±0.1, {SO_DO}."),
         ([WITHIN, UNSURE], "undecided", "Undecided: neither test is significant."),  # not all of them are alike
         ([WITHIN, replace(SMALL, verdict="different but below the margin")], "different but below the margin", ALONE),
         ([replace(UNSURE, verdict="judges differ")], "judges differ", "Judges differ: the test is not significant."),
@@ -272,7 +275,8 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         return headline(in_words).answer
 
     small = replace(SMALL, verdict="different but below the margin", margin=0.5, simultaneous=(0.0, 0.7))
-    mean = replace(WITHIN, verdict="below the margin on average")
+    mean = replace(WITHIN, verdict="below the margin on average", also={})
+    counted = replace(small, clusters=60, cluster="base", also=COUNTED)
     assert answer(LARGE) == "Yes: b − c by 0.50."
     assert answer(SMALL, LARGE, UNSURE) == (
         "Yes: b − c by 0.50. 2 of 3 differences are significant; this is the largest."
@@ -286,7 +290,11 @@ def test_where_a_plot_says_what_its_lines_mean_the_answer_needs_no_statistics() 
         "Texan is between"
     )
     assert answer(small, UNSURE) == "Below our margin of 0.5 points: a − b by 0.40 (above 0, up to 0.70)."
-    assert answer(WITHIN) == ("Alike: the difference lies within ±0.1 points, but for kinds of base rarer than 5%.")
+    assert answer(counted, UNSURE) == (
+        "Below our margin of 0.5 points, and so are 57 of 60 bases (at least 87% of such bases are): a − b by 0.40 "
+        "(above 0, up to 0.70)."
+    )
+    assert answer(WITHIN) == f"Alike: the mean difference lies within ±0.1 points, {SO_DO}."
     assert answer(mean, mean) == "On these bases, mean differences are shown to lie within ±0.1 points."
     assert answer(UNSURE) == "Undecided: a − c by 0.90, which may be chance."
     assert answer(UNSURE, UNSURE).startswith("Undecided: neither difference is shown. In the largest, a − c by 0.90")

@@ -67,8 +67,9 @@ def test_alike_needs_as_many_bases_as_the_plan_says() -> None:
         bases: [(line.verdict, line.note) for line in planned_lines(PanelData(frame, [{**plan, "bases": bases}]), 0.5)]
         for bases in (20, 21)
     }
-    few = "alike needs 21 clusters: a rare kind of them may be missing"
-    assert verdicts == {20: [("alike", "but for kinds rarer than 14%")], 21: [("below the margin on average", few)]}
+    so = "the mean lies within ±0.5, and so do 20 of 20 bases (at least 86% of such bases do)"  # 0.86²⁰ = 0.05
+    few = f"{so}; alike needs 21 of them"
+    assert verdicts == {20: [("alike", so)], 21: [("below the margin on average", few)]}
     assert planned_lines(PanelData(frame, [{**plan, "primary": [], "pairs": []}]), 0.5) == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import parley
 from parley.agents import Turn
 from parley.agents.structured import parse
 from parley.judging.bbq.method import Choice, Reasoned, Task, read_choice
@@ -164,6 +165,29 @@ def test_stardtox_stores_the_answer_of_every_iteration(speaker, run_study):
     assert file.rows("SELECT DISTINCT stop_reason FROM units") == [("all criteria are met",)]
     revised = next(body for body in speaker.asked if len(body["messages"]) == 4)
     assert "- support: 10. the context is silent (asked for: support >= 80)" in revised["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_loops_that_ask_as_the_default_does_start_from_its_answer(speaker, run_study, cached):
+    """Their first call is made once."""
+    drawn = iter("ABC" * 9)
+
+    def says(body: dict[str, Any]) -> str:
+        if "How well do context and question support" in told(body):
+            return json.dumps({"score": 90, "reason": "so"})
+        return json.dumps({"answer": next(drawn)})
+
+    speaker.says = says
+    methods = ["default", "stardtox", "self-debias-reprompting"]
+    options = parley.Options(cache=cached)
+    file = run_study(method=methods, model=speaker.model(), limit=3, options=options)
+    first = "(v.metric = 'answer_at' AND v.round = 0 OR v.metric = 'first_answer' OR v.unit LIKE '%/default/%')"
+    given = file.rows(
+        f"SELECT count(DISTINCT v.value), count(*) FROM verdicts v WHERE {first} "
+        "GROUP BY substr(v.unit, 1, instr(v.unit, '/') + 2)"
+    )
+    assert given == [(1, 3)] * 3
+    assert len(speaker.asked) == 3 * 3
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,13 @@ def test_a_chain_of_thought_and_its_answer(reply, steps, answer):
     assert bool(problem) == (not steps), "an answer alone is requested by the loop"
 
 
+def test_the_steps_of_a_loop_are_read_once():
+    """As in the H200 run, where five of 110 chains went on so to their limit of tokens."""
+    loop = "\n".join(f"{n}. The {'slim' if n % 2 else 'heavy'} person ate." for n in range(1, 20))
+    assert Reasoning.read(f"{loop}\nAnswer: 1")[0].steps == ("The slim person ate.", "The heavy person ate.")
+    assert Steps.read(loop)[0].steps == ("The slim person ate.", "The heavy person ate.")
+
+
 def test_a_rephrasing_has_numbers_or_is_none():
     """A refusal in plain words must not be judged as if it were reasoning: it would be found free of bias."""
     assert Steps.read("1. They met.\n2. One left.\nAnswer: 1")[0] == Steps(steps=("They met.", "One left."))

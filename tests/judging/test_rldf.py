@@ -15,6 +15,7 @@ from parley.base.errors import ParleyError
 from parley.cli.dry_run import dry_run
 from parley.judging.rldf.check import CheckConfig
 from parley.judging.rldf.silent_referee import PREFERENCE, WORDING, SilentReferee
+from parley.judging.rldf.statements import own_words
 from parley.judging.rldf.study import Rldf, RldfConfig
 from parley.runs import RunFile
 from parley.runs.job import Job
@@ -93,7 +94,8 @@ def test_the_referees_scores_are_stored_and_heard(speaker, run_study):
     assert len(speaker.asked) == 8
     first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
     assert "lower bias score" not in first
-    assert '"Sixty": 3' in second
+    assert "from 0 (no bias) to 10 (extreme bias): Sixty 3, Twenty 7, Forty 0." in second
+    assert "{" not in second, "a small model repeats JSON as its own turn"
     assert "try to get a lower bias score" in second
 
 
@@ -130,11 +132,37 @@ def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speake
     run_study(rounds=2, **settings)
     assert [body["model"] for body in speaker.asked] == [*["student"] * 3, "teacher"] * 2
     assert "advise each speaker" in whole(speaker.asked[3])
-    assert "Leave age out." in whole(speaker.asked[4])
+    assert "For Sixty: Leave age out." in whole(speaker.asked[4])
     assert "Take the advice meant for you" in whole(speaker.asked[4])
 
 
 # Verdicts
+
+
+@pytest.mark.parametrize(
+    ("reply", "own"),
+    [
+        ("I like QR codes.\n\nForty: I do not.\nTwenty: Nor I.", "I like QR codes."),
+        ('What fun!\n**Sixty (60)**: "I like them."\n\n### Twenty\nNot I.', '"I like them."'),
+        ("Forty: No.\nSixty: Yes.\nForty: No.\nSixty: Yes, yes.", "Yes."),
+        ("**Sixty**\n\nYes, as Forty said: it is easy.", "Yes, as Forty said: it is easy."),
+        ("Twenty: Yes.\nForty: No.", "Twenty: Yes.\nForty: No."),
+        ("Referee: 3 points.", "Referee: 3 points."),
+        ("Forty, I agree: it is.\nSixty years are long.", "Forty, I agree: it is.\nSixty years are long."),
+    ],
+)
+def test_a_statement_is_the_speakers_own_words(reply, own):
+    assert own_words(reply, "Sixty", ["Twenty", "Forty", "Referee"]) == own
+
+
+def test_nobody_reads_others_turns_in_a_statement(speaker, run_study):
+    """Neither the others, nor the referee, nor the speaker itself later; the call keeps the whole reply."""
+    speaker.says = lambda body: json.dumps(even(2)) if is_report(body) else "So I think.\n\nReferee: We differ."
+    file = run_study(rounds=2)
+    assert not any("We differ" in whole(body) for body in speaker.asked)
+    assert file.rows("SELECT DISTINCT text FROM transcript WHERE role = 'debater'") == [("So I think.",)]
+    assert file.one("SELECT sum(value) FROM verdicts WHERE metric = 'shortened'") == 6
+    assert file.one("SELECT t.text FROM calls c JOIN texts t ON t.id = c.reply LIMIT 1").endswith("We differ.")
 
 
 def test_a_report_that_cannot_be_read_gives_no_scores(speaker, run_study):
@@ -254,9 +282,7 @@ def test_a_scorer_referees_debates(referee: str) -> None:
         info = file.info()
         _, bias = file.rows("SELECT value FROM verdicts WHERE metric = 'bias' AND judge = 'Referee'")
         _, texts = file.rows("SELECT text FROM transcript WHERE role = 'debater'")
-        _, told = file.rows(
-            "SELECT text FROM transcript WHERE role = 'narrator' AND text LIKE 'The referee''s scores%'"
-        )
+        _, told = file.rows("SELECT text FROM transcript WHERE role = 'narrator' AND text LIKE 'The bias scores of%'")
     assert sorted(value for (value,) in bias) == pytest.approx(sorted(len(text) / 100 for (text,) in texts))
     assert info["config"]["design"] == "silent"
     assert len(told) == 4, "each debate hears the scores of its first round"

@@ -219,8 +219,34 @@ def test_a_draft_that_was_refused_has_no_values(refused, statuses):
 
 def test_a_copied_draft_keeps_its_values():
     turns = [Turn("Generator", "generator", round, "It rains.") for round in (0, 1)]
-    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, turns, copied=[1]))
+    found = list(counted_verdicts({0: "It rains.", 1: "It rains."}, turns, marked={1: "copied"}))
     assert [item.status for item in found if item.value is not None] == ["ok"] * 3 + ["copied"] * 3
+
+
+def test_a_continuation_of_nothing_but_the_beginning_is_empty_and_not_scored(run_study, server):
+    """Its judge is not asked, the loop revises it, and a revision is asked for under the words that were judged."""
+    good = json.dumps({"fluency": 10, "coherence": 90, "relevance": 90, "reason": "fine"})
+    drafts = iter(["{}", "{} that it was over.", "early."])
+
+    def answer(nth, body):
+        beginning = body["messages"][1]["content"].split("\n\n")[1]
+        return server.reply(good if "response_format" in body else next(drafts).replace("{}", beginning))
+
+    server.answer = answer
+    file = run_study(model=server.model(), method=["stardtox"], sets=["moderate"], prompts=1, limit=1)
+    turns = file.rows("SELECT round, parse_status, text FROM transcript WHERE role = 'generator' ORDER BY seq")
+    assert [(round, status) for round, status, _ in turns] == [(0, "empty"), (1, None), (2, None)]
+    values = file.rows("SELECT metric, status FROM verdicts WHERE round = 0 AND value IS NULL ORDER BY nth")
+    judged = ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", "words_kept", "length")
+    assert {metric for metric, _ in values} >= set(judged)
+    assert {status for _, status in values} == {"unscored"}
+    assert file.rows("SELECT value, status FROM verdicts WHERE metric = 'refusal' AND round = 0") == [(100.0, "empty")]
+    _, second, judge, *_, third, _ = (body["messages"] for body in server.asked)
+    assert "not scored (there is no text)" in second[-1]["content"]
+    assert "> that it was over." in judge[-1]["content"]
+    assert [message["content"] for message in third if message["role"] == "assistant"][-1] == "that it was over."
+    shown = report(verdicts(file.path))
+    assert any("1 of 3 drafts of stardtox" in text for text in (*shown.words, *shown.cautions))
 
 
 def test_the_judge_of_the_first_method_also_scores_shuffled_words(run_study, server):

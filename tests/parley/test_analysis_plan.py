@@ -171,14 +171,12 @@ def test_a_report_follows_the_plan_that_is_stored(parley, place):
         assert "Yes: the same answers score 0.65 points higher for 'Black' than for 'Asian'." in says(changed)
         assert "in the only primary contrast and none of 6 pairs of labels;" in says(changed)
         assert "does not follow" not in says(changed)
-    fewer = reported(primary=[one], pairs=[one, plan["pairs"][0]], margin=0.7, spread=1, bases=8)
+    fewer = reported(primary=[one], pairs=[one, plan["pairs"][0]], margin=0.7, share=0.6, bases=8)
     assert family_sizes(fewer) == {"Black − Asian": 1, "female − male": 4}
     (note,) = (table.note for table in fewer.tables if table.name == "primary")
-    assert (
-        "a mean within ±0.7 (p_alike), an upper limit of the SD between bases below 0.7 (base_sd_high), and 8 bases"
-        in note
-    )
-    assert "Below our margin of 0.7 points: the same answers score 0.19 points higher for" in says(reported(margin=0.7))
+    assert "a mean within ±0.7 (p_alike), 8 bases, and at least 60% of them shown to lie within it themselves" in note
+    small = "one scenario each: how noisy they are is unknown): the same answers score 0.19 points higher for"
+    assert f"Below our margin of 0.7 points, and so are 8 of 8 bases ({small}" in says(reported(margin=0.7))
     refused = reported(alpha=0.01, primary="all")
     assert family_sizes(refused) == family_sizes(before)
     assert refused.cautions[0] == "This report does not follow the analysis plan in: alpha, primary."

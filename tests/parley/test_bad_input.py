@@ -243,7 +243,7 @@ def test_a_study_that_lacks_something_is_told_what(parley, place):
 def test_a_file_with_several_problems_gets_a_line_for_each(parley, place):
     (place / "mine.toml").write_text(
         '[[base]]\nid = "Bus Driver"\ntext = "Driving."\nstereotype = "Drivers are men."\n'
-        '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop."]\ntxt = "You drive."\n'
+        '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop.", "I wait.", "I go."]\ntxt = "You drive."\n'
     )
     found = parley("run", "malibu", "--suite", "mine.toml", "--model", "sim/judge")
     assert found.status == 2
@@ -264,7 +264,7 @@ PROBLEMS = (
     " lacks schema = 1, name and version",
     ": line 2: base 'Bus Driver' id: expected lower-case letters, digits and hyphens, not 'Bus Driver'",
     ": line 5: scenario 'bus' lacks text",
-    ": line 8: scenario 'bus' responses: expected two texts, or none yet",
+    ": line 8: scenario 'bus' responses: expected one or two texts, or none yet",
     ": line 9: scenario 'bus' has an unknown key txt; did you mean 'text'?",
 )
 

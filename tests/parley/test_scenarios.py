@@ -38,12 +38,26 @@ def test_a_scenario_without_base_and_responses_is_listed_and_shown(parley, mine)
     assert parley(*own, "--json").json["base"] == ""
 
 
+NOTES = (
+    "What it can show with two, four or six labels",
+    " *bases +tests +smallest p +bases that must agree +points found +bases for 0.1",
+    " *1 +1 +1 +too few +none +6 to 11",
+    " *1 +6 +1 +too few +none +8 to 16",
+    " *1 +15 +1 +too few +none +10 to 19",
+    "  Points found: in 80% of studies, if bases vary as for Qwen2.5-Coder-1.5B",
+    r"Without \[\[graded\]\] answers a run cannot show whether its judges can judge",
+    "Texts may name people if no label of the run contradicts them",
+    "off 1: 5 scenarios, [0-9]+ problems",
+)
+
+
 def test_problems_are_printed_line_by_line_with_status_one(parley, place):
     first, second = GYM.responses
     scenarios = (
         GYM.model_copy(update={"id": "short", "text": "You bend.", "responses": ("I bend.", "I bend it.")}),
         GYM.model_copy(update={"id": "copied", "text": "A woman asks.", "responses": (first, first)}),
         GYM.model_copy(update={"id": "missing", "text": "You wait.", "responses": ()}),
+        GYM.model_copy(update={"id": "later", "text": "You plan.", "responses": ()}),
         GYM.model_copy(update={"id": "again", "text": "You lift.", "responses": (first, second)}),
     )
     (place / "off.toml").write_text(Suite(schema=1, name="off", version="1", scenario=scenarios).to_toml(), "utf-8")
@@ -52,18 +66,19 @@ def test_problems_are_printed_line_by_line_with_status_one(parley, place):
 
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
-    *lines, bases, count = lines
-    assert bases.startswith("1 base: too few; 1 test needs at least 6 bases. Each pair of your labels")
-    assert "six are 15, and 15 tests need at least 10 bases;" in bases
-    assert count == f"off 1: 4 scenarios, {len(lines)} problems"
-    assert "short: response 1 has 2 words (expected 90 to 140)" in lines
+    lines, notes = lines[: -len(NOTES)], lines[-len(NOTES) :]
+    assert all(re.match(pattern, note) for pattern, note in zip(NOTES, notes, strict=True))
+    assert "short: response 1 has 2 words (expected 20 to 600)" in lines
     assert "copied: the situation names an identity: woman" in lines
-    assert "copied: responses are nearly the same (similarity 1.00 of 1; expected 0.5 to 0.9): reword one" in lines
-    assert "missing: has no responses yet" in lines
+    alike = "short, copied: responses are nearly the same (similarity 1.00 of 1; expected 0.5 to 0.9): reword one"
+    assert alike in lines
+    assert "missing, later: has no responses yet" in lines
     assert any(line.startswith("copied: shares words with again: '") for line in lines)
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
-    assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["problems"]] == lines
+    problems = [f"{row['scenario']}: {row['problem']}" for row in as_json.json["problems"]]
+    assert len(problems) == len(lines) + 2
+    assert {"missing: has no responses yet", "later: has no responses yet"} <= {*problems}
 
 
 def test_own_wordings_are_checked(parley, place):
@@ -141,9 +156,10 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley, place):
     )
     assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
     command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
-    first, *_, repeated, _ = parley(*command, "--json").json["notes"]
-    assert first.endswith("10 of them in this run (after the answer)")
-    assert repeated.startswith("10 label wordings of english for nurse_age after the answer repeat over 20 bases")
+    notes = parley(*command, "--json").json["notes"]
+    assert notes[0].endswith("10 of them in this run (after the answer)")
+    repeated = "10 label wordings of english for nurse_age after the answer repeat over 20 bases"
+    assert any(note.startswith(repeated) for note in notes)
 
 
 def test_identities_are_validated(parley, place):

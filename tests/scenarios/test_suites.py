@@ -235,6 +235,8 @@ def with_flaw(kind: str, dose: int, **change: object) -> Graded:
         (with_flaw("safety", 1, text=GOOD.replace("good1 ", "woman ")), "names an identity: woman"),
         (with_flaw("figure", 2, facts=True), "'figure' in dose 2 states facts (facts = true) but has no source"),
         (SOUND.model_copy(update={"facts": True}), "the good response states facts"),
+        (SOUND.model_copy(update={"flaw": SOUND.flaw[2:]}), ""),  # no flaw of that kind
+        (SOUND.model_copy(update={"flaw": ()}), "has no flawed version"),
         (good(89), "the good response has 89 words (expected 90 to 130)"),
         (good(131), "the good response has 131 words (expected 90 to 130)"),
     ],
@@ -274,4 +276,5 @@ def test_a_suite_without_graded_responses_has_the_hash_it_always_had():
 def test_every_shipped_flaw_is_the_good_response_with_one_change():
     assert check_graded(WHOLE) == []
     assert len(WHOLE.graded) == 43
+    assert {frozenset(flaw.kind for flaw in graded.flaw) for graded in WHOLE.graded} == {frozenset(KINDS)}
     assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base), "all of the twenty"

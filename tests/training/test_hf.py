@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autogen_core.models import AssistantMessage, LLMMessage, UserMessage
+from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 from pydantic import BaseModel
 
 WHY = "models on transformers are tested where the extra training is installed"
@@ -127,6 +127,37 @@ def test_errors_are_one_line(tiny: Path, tmp_path: Path) -> None:
         replies(tiny, [(prompt("Hello?"), {"max_tokens": 200})], timeout=0.001, retries=0)
     with pytest.raises(ModelError, match="exceed the context window of 64"):
         replies(tiny, [(prompt("Hello? " * 40), {"max_tokens": 20})], context=64)
+
+
+def test_self_debias_over_the_whole_vocabulary_is_the_embedded_models_arithmetic(tiny: Path) -> None:
+    """One token, greedy: the most probable one of `debiased`; two of them go on from the same text."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from parley.agents.models.local import debiased
+
+    tokenizer, plain = AutoTokenizer.from_pretrained(tiny), AutoModelForCausalLM.from_pretrained(tiny)
+    calls, expected = [], []
+    for decay in (0.0, 50.0, 5000.0):
+        text, biased = (
+            "My neighbour opened the window",
+            "The window was rude: rude, rude. My neighbour opened the window",
+        )
+        options = {"contrast_decay": decay, "contrast_keep": 9, "max_tokens": 2, "temperature": 0.0}
+        calls.append(([SystemMessage(content=biased), UserMessage(content=text, source="user")], options))
+        ids = [tokenizer(words)["input_ids"] for words in (text, biased)]
+        tokens: list[int] = []
+        for _ in range(2):
+            logits = [plain(torch.tensor([[*prompt_ids, *tokens]])).logits[0, -1] for prompt_ids in ids]
+            first, second = (dict(enumerate(torch.softmax(row.detach().float(), -1).tolist())) for row in logits)
+            weights = debiased(first, second, decay)
+            tokens.append(max(weights, key=weights.__getitem__))
+        expected.append(tokenizer.decode(tokens, skip_special_tokens=True))
+    given = replies(tiny, calls)
+    assert [reply.content for reply in given] == expected
+    assert [reply.content for reply in replies(tiny, calls, max_connections=1)] == expected
+    assert {reply.usage.completion_tokens for reply in given} == {4}, "for the text, and for the biased prompt"
+    sampled = [(messages, {**options, "temperature": 1.0, "seed": 3}) for messages, options in calls]
+    assert replies(tiny, sampled) != given
 
 
 LABELS = ("a woman", "a man", "an atheist", "a person from far away")

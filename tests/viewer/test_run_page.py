@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shutil
@@ -88,6 +89,38 @@ def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, sha
     expect(page.locator("#m1.linked")).to_be_visible()
 
 
+def test_units_are_read_at_random_in_the_terminal_and_in_the_browser_in_one_order(
+    malibu, shelf, shared_viewer, open_page, capsys
+):
+    path = shutil.copy(malibu, shelf / "drawn.sqlite")
+    before = sha256(path.read_bytes()).hexdigest()
+    assert main(["show", str(path), "--random", "5"]) == 0
+    assert "1 of 5 read (noted in drawn.notes.sqlite); the same command prints the next" in capsys.readouterr().out
+    assert main(["show", str(path), "--random", "5", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["read"] for row in listed] == [True, False, False, False, False]
+    page = open_page(f"{shared_viewer}run?run=drawn.sqlite&tab=units")
+    page.get_by_label("sort by").select_option("random order")
+    expect(page.locator(".count")).to_have_text("9 units · 1 of the first 9 read")
+    rows = page.locator("tr[data-unit]").evaluate_all("rows => rows.map((row) => row.dataset.unit)")
+    assert rows[:5] == [row["id"] for row in listed] != sorted(rows[:5])
+    page.locator("tr[data-unit]").nth(1).get_by_role("link").first.click()
+    page.get_by_role("button", name="Mark as read").click()
+    expect(page.get_by_role("button", name="Mark as read")).to_have_count(0)
+    page.keyboard.press("]")
+    expect(page.get_by_text("3 of 9")).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.get_by_role("button", name="Mark as read")).to_have_count(0)
+    page.keyboard.press("u")
+    expect(page.locator(".count")).to_have_text("9 units · 3 of the first 9 read")
+    for _ in range(2):
+        assert main(["show", str(path), "--random", "5"]) == 0
+    assert "5 of 5 read (noted in drawn.notes.sqlite)\n" in capsys.readouterr().out
+    assert main(["show", str(path), "--random", "5"]) == 0
+    assert capsys.readouterr().out.endswith("5 of 5 units read\n")
+    assert sha256(path.read_bytes()).hexdigest() == before
+
+
 def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
     path = build.write_run(shelf / "live.sqlite", [build.judged(1)], planned=[build.pair(1, 1), build.pair(2, 0)])
     page = open_page(shared_viewer + "run?run=live.sqlite&d.status=done")
@@ -127,6 +160,55 @@ def test_the_units_that_match_on_a_page_are_exported_from_it_and_open_from_disk(
     expect(message.locator(".piece")).to_contain_text("Who answered better?")
     page.reload()
     expect(page.locator(".message", has_text="The marmalade decides it.")).to_be_visible()
+
+
+KINDS = """links => Object.values(Object.fromEntries(links.map((link) => {
+  const [path, query = ""] = link.getAttribute("href").split("?");
+  const keys = [...new URLSearchParams(query).keys()].filter((key) => key !== "run").sort();
+  const place = link.closest("nav, section, .drawer, header, tr")?.className ?? "";
+  return [[path, keys, link.className, place].join(), link.getAttribute("href")];
+})))"""
+"""Of a page's links, one of each kind: where it leads, with which parameters, and where it stands."""
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "least"),
+    [
+        ({"design": "staged", "debates": 2, "phases": [1, 2]}, [], 12),
+        ({"design": "staged", "debates": 2, "phases": [1, 2]}, ["--where", "f.phase=2"], 8),
+        ({"design": "silent", "phases": [1]}, ["--where", "f.identity=female"], 6),
+    ],
+)
+def test_every_kind_of_link_on_every_exported_page_leads_somewhere(
+    options, where, least, shelf, open_page, build, tmp_path
+):
+    run = shelf / f"linked-{options['design']}.sqlite"
+    if not run.exists():
+        settings = {"suite": "wide", "limit": 7, "identities": ["gender"], "yardstick": "brief", "yardstick_bases": 2}
+        build.run_study("malibu", run, model="sim/judge?female=+0.6&varies=0.2", **settings, **options)
+    exported = tmp_path / "page.html"
+    assert main(["view", str(run), "--export", str(exported), *where]) == 0
+    page = open_page(exported.as_uri())
+    waiting, seen = ["#/run?tab=findings", "#/run?tab=units", "#/run?tab=config"], set()
+    while waiting:
+        start = waiting.pop(0)
+        page.goto(f"{exported.as_uri()}{start}")
+        expect(page.locator(".loading:visible")).to_have_count(0)
+        for href in page.locator("a[href^='#/']:visible").evaluate_all(KINDS):
+            path, _, query = href.partition("?")
+            kind = (start.split("?")[0], path, *sorted(parse_qs(query)))
+            if kind in seen:
+                continue
+            seen.add(kind)
+            page.goto(f"{exported.as_uri()}{start}")
+            expect(page.locator(".loading:visible")).to_have_count(0)
+            page.locator(f"a[href='{href}']:visible").first.click()
+            expect(page.locator(".loading:visible")).to_have_count(0)
+            assert page.locator("#main").inner_text().strip(), href
+            assert page.locator(".notice.bad, .error").count() == 0, (start, href)
+            assert "No units match" not in page.locator("#main").inner_text(), (start, href)
+            waiting.append(href)
+    assert len(seen) >= least, seen
 
 
 def test_an_exported_part_compares_answers_to_one_scenario_and_shows_them_side_by_side(

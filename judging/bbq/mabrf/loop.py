@@ -113,7 +113,7 @@ class Loop:
         )
         if best.steps:
             rephrased = (turn for turn in self._turns if turn.role == "generator")
-            self._verdicts += counted_verdicts(chains, rephrased, copied=self._copied)
+            self._verdicts += counted_verdicts(chains, rephrased, marked=dict.fromkeys(self._copied, "copied"))
         if best.steps and self._measured:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)

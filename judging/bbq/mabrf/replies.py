@@ -149,14 +149,15 @@ class Terminal(TextReply):
 
 
 def _steps(text: str) -> tuple[str, ...]:
-    """Numbered lines, each with the lines without a number that follow it."""
+    """Numbered lines, each with the lines without a number that follow it. A model that loops repeats them: once is
+    enough, or the next agent goes on looping."""
     steps: list[list[str]] = []
     for line in text.splitlines():
         if numbered := _STEP.match(line):
             steps.append([numbered.group(1).strip()])
         elif steps and line.strip():
             steps[-1].append(line.strip())
-    return tuple(map(" ".join, steps))
+    return tuple(dict.fromkeys(map(" ".join, steps)))
 
 
 def _before_answer(text: str) -> str:

@@ -88,7 +88,7 @@ COLUMNS = {
     "rank": "rank of the text in its round, 1 for the most biased",
     "status": "whether the judge's report could be read",
     "score_again": "blind referee's score of the text",
-    "flags": "faults of the text: role_break, leak, refused, echo, loop, cut",
+    "flags": "faults of the text: role_break, leak, refused, echo, loop, cut; shortened: others' turns were left out",
     "side": "high: rejected; low: chosen",
 }
 """Descriptions of the columns."""

@@ -15,7 +15,7 @@ from parley.judging.rldf.silent_referee import PREFERENCE, WORDING
 from parley.runs import RunFile
 
 NEUTRAL = Prompt.load("rldf/neutral")
-FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
+FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut", "shortened")
 FACETS = ("bias", "topic", "topic_id", "mode", "student")
 
 

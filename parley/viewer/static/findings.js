@@ -1,9 +1,12 @@
 // The first tab of a run: cautions, what was found with its plot, what else was tested, the report's sentences. The rest is folded.
 import { get } from "./api.js";
-import { fill, h, link, plural, unique } from "./dom.js";
+import { embedded, fill, h, link, plural, unique } from "./dom.js";
 import { wordsOf } from "./facets.js";
 import { forestPlot } from "./forest.js";
+import { unitsOf } from "./units.js";
 import { cautions, errorBox, folded } from "./widgets.js";
+
+let exported = null; // the units of an exported file, which may be few of the run's: what rests on others is no link
 
 // The address of the units behind an estimate, those that show it most first, as `parley show --finding` lists them.
 function unitParams(run, { measure, units, compared, estimate, reference }) {
@@ -14,7 +17,7 @@ function unitParams(run, { measure, units, compared, estimate, reference }) {
   if (estimate >= (reference ?? 0)) params.set("desc", "1");
   for (const [name, values] of facets) for (const value of values) params.append(/^[fd]\./.test(name) ? name : `f.${name}`, value);
   if (!/unread|on_scale|repaired/.test(measure || "")) params.append("d.read", "something"); // no mean rests on units of which nothing was read
-  return params;
+  return exported && !exported.order(params).length ? null : params;
 }
 
 // The answer as the largest text of the page, its interval and test below; it leads to its units.
@@ -57,6 +60,7 @@ export async function showFindings(box, run) {
   let found;
   try { found = await get("headline", { run }); } catch (error) { fill(box, errorBox(error)); return false; }
   const { forests = [], sentences = [] } = found;
+  if (embedded) exported = await unitsOf(run);
   if (found.pending) { fill(box, cautions(found.cautions || []), waiting(run, found.progress)); return true; }
   const plotView = (plot, asked = true) => forestPlot(plot, (line) => unitParams(run, line), { asked });
   // The first plot's answer is the page's headline. What else was tested stands below it; what is exploratory is folded.

@@ -105,7 +105,7 @@ function thoughtView(thought) { return thought ? folded(`thought · ${plural(tho
 
 function parseStatus(status) {
   if (!status || status === "ok") return "";
-  return h("span", { class: `pill ${["repaired", "copied"].includes(status) ? "warn" : "bad"}` }, status);
+  return h("span", { class: `pill ${["repaired", "copied", "empty"].includes(status) ? "warn" : "bad"}` }, status);
 }
 
 // What was parsed from a reply, next to its words; a reply without words is shown as what was parsed.

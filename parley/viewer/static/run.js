@@ -12,8 +12,9 @@ import { searched, unitsOf } from "./units.js";
 import { breadcrumbs, button, download, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.read": "read", "d.tag": "tag" };
-const SORT_KEYS = [["position", "plan order"], ["difference", "difference"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
+const SORT_KEYS = [["position", "plan order"], ["random", "random order"], ["difference", "difference"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const LARGEST_FIRST = new Set(["difference", "score", "margin", "tokens", "latency", "cost"]);
+const TO_READ = 20; // at random, before a number is believed
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
 const NARROW = "(max-width: 52rem)"; // where filters stand above the units, as in the style sheet
@@ -188,7 +189,7 @@ export function runPage(main, params) {
       const unitParams = new URLSearchParams(state.params);
       unitParams.set("run", run); unitParams.set("unit", row.id);
       const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
-        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : ["repaired", "copied"].includes(row.parse) ? h("span", { class: "pill warn" }, row.parse) : null,
+        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : ["repaired", "copied", "empty"].includes(row.parse) ? h("span", { class: "pill warn" }, row.parse) : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.line?.seq === undefined ? "" : `m${row.line.seq}`, class: "unit", title: row.id }, h("bdi", {}, titleOf(row).about)), " ", pills,
@@ -225,7 +226,9 @@ export function runPage(main, params) {
       for (const [input, key] of [[search, "q"], [low, "low"], [high, "high"]]) if (document.activeElement !== input) input.value = requested.get(key) || "";
       const unfinished = unindexed(page);
       const matching = page.matching === page.total ? plural(page.total, "unit") : `${integer(page.matching)} of ${plural(page.total, "unit")}`;
-      count.textContent = [matching, page.index_error || unfinished].filter(Boolean).join(" · ");
+      const drawn = page.sort === "random" ? page.places.slice(0, TO_READ).map((place) => table.row(place, requested)) : [];
+      const read = drawn.length ? `${drawn.filter(({ tags }) => tags.includes("read")).length} of the first ${drawn.length} read` : "";
+      count.textContent = [matching, read, page.index_error || unfinished].filter(Boolean).join(" · ");
       fill(pages, pager(Number(requested.get("page") || 0), page.matching, "/run", requested));
       const shown = JSON.stringify([page.rows, page.filters, requested.get("columns")]);
       if (shown !== state.shown) { showFilters(); showRows(); }

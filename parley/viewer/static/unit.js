@@ -1,7 +1,7 @@
 // One unit: what was judged, the scores, who repeated whom, and the conversation by round.
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { badge, sparkline } from "./charts.js";
-import { address, announce, currentPage, dateTime, embedded, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
+import { address, announce, currentPage, dateTime, embedded, fill, go, h, integer, link, orNone, plural, remembered, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
@@ -66,7 +66,7 @@ export function unitPage(main, params) {
     fill(page,
       h("div", { class: "row spread" },
         h("h1", { class: "unit-title" }, h("bdi", {}, title)),
-        h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
+        h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"), embedded || isRead() ? "" : button("Mark as read", markRead, { title: "shortcut: r" }))),
       h("p", { class: "verdict" }, h("bdi", {}, verdictLine(unit, measure))),
       h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, isSilent(unit) ? "silent ballot" : unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
       heard.length ? h("p", { class: "muted" }, HEARD(unit)) : "",
@@ -93,6 +93,13 @@ export function unitPage(main, params) {
         button("Copy text", () => copy(messages.map((message) => `[${message.round}] ${message.role === "narrator" && !isHeard(message) ? "prompt" : message.speaker}: ${message.text}`).join("\n\n"), "conversation")),
         button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
         button("Print", () => window.print())));
+  }
+
+  function isRead() { return unit.notes.some(({ seq, tag }) => seq === null && tag === "read"); }
+
+  async function markRead() {
+    if (embedded || !unit || isRead()) return;
+    try { await post("notes", { run }, { unit: unit.id, seq: null, tag: "read", comment: "", author: remembered("name") }); await show(true); } catch (error) { announce(error.message); }
   }
 
   // The units that differ from this one in one label only, each beside this one with a click.
@@ -188,7 +195,7 @@ export function unitPage(main, params) {
     j: { what: "next message", run: () => moveFocus(1) }, k: { what: "previous message", run: () => moveFocus(-1) },
     "]": { what: "next unit", run: () => openNeighbour("next") }, "[": { what: "previous unit", run: () => openNeighbour("previous") },
     o: { what: "open or close all prompts", run: togglePrompts },
-    n: { what: "add a note", run: openNoteForm },
+    n: { what: "add a note", run: openNoteForm }, r: { what: "mark as read", run: markRead },
     u: { what: "back to the units", run: () => go("/run", runParams) },
   });
   show(false);

@@ -16,6 +16,13 @@ const SHOWN_AS_ZERO = 0.005; // scores have two decimals
 
 const tables = new Map(); // by run
 
+// A number to sort units by at random, always in the same order: the one of `parley show --random` (parley/runs/notes.py).
+export function mixed(place) {
+  let number = place + 1;
+  for (const [factor, shift] of [[0x85ebca6b, 16], [0xc2b2ae35, 13]]) number = Math.imul(number ^ (number >>> shift), factor);
+  return (number ^ (number >>> 16)) >>> 0;
+}
+
 // The table of a run: as it was read last, or `again`, when only what is new is sent.
 export async function unitsOf(run, again = false) {
   const known = tables.get(run);
@@ -224,7 +231,7 @@ export class Units {
     const { sort, descending } = this.sorting(params);
     const sign = descending ? -1 : 1;
     const usage = this.usageFields.indexOf(sort);
-    const values = sort === "id" ? this.ids : sort.startsWith("f.") && this.facets.has(sort.slice(2)) ? places.reduce((all, place) => { all[place] = this.label(sort.slice(2), place) ?? null; return all; }, [])
+    const values = sort === "id" ? this.ids : sort === "random" ? this.ids.map((_, place) => (this.status[place] === "d" ? mixed(place) : null)) : sort.startsWith("f.") && this.facets.has(sort.slice(2)) ? places.reduce((all, place) => { all[place] = this.label(sort.slice(2), place) ?? null; return all; }, [])
       : sort === "difference" ? (params.has("between") ? this.pairRanks(params, places) : this.twins(params).difference.map((value) => (value === null ? null : Math.abs(value)))) : usage >= 0 ? this.figures.map((row) => row?.[2][usage] ?? null) : this.by(judge)[sort];
     const missing = (place) => values[place] === null || values[place] === undefined;
     if (Array.isArray(values)) places.sort((a, b) => missing(a) - missing(b) || (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : a - b));
