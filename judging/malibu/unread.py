@@ -274,7 +274,7 @@ def _outcome(
         shown = about_each(outcomes) if phase == 2 else outcomes[outcomes["identity"] != ""]
         shown = shown.assign(side=shown["identity"].astype(object))
         scores = shown.assign(metric=shown["partner"]) if phase == 2 else shown
-        differences = partial(ScoreTable.of(scores).contrast, complete=phase == 1)
+        differences = partial(ScoreTable.of(scores, (0.0, 1.0)).contrast, complete=phase == 1)
 
     def shares(contrast: Contrast) -> dict[str, float]:
         sides = {*contrast.first, *contrast.second}
