@@ -81,6 +81,7 @@ class Table:
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
         paper: Where the study's paper has it, with the paper's number: "4.1, figure 4"; "": it is ours alone.
+        layout: How it is shown, if not row by row; files and JSON have `frame`.
     """
 
     name: str
@@ -89,9 +90,12 @@ class Table:
     shown: tuple[str, ...] = ()
     note: str = ""
     paper: str = ""
+    layout: pd.DataFrame | None = None
 
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""
+        if self.layout is not None:
+            return self.layout
         names = [name for name in self.shown or self.frame.columns if name in self.frame]
         empty_notes = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
         return self.frame[[name for name in names if not (empty_notes and name == "note")]]
@@ -200,10 +204,7 @@ class Report:
             cautions=tuple(line for line in self.cautions if line not in self.words and not _TEST.search(line)),
             blocked="",
             figures=(),
-            tables=tuple(
-                replace(table, frame=table.frame[[name for name in table.frame if not is_test(str(name))]])
-                for table in self.tables
-            ),
+            tables=tuple(map(_without_tests, self.tables)),
             forests=tuple(
                 replace(forest, constant=why, lines=tuple(map(undecided_yet, forest.lines))) for forest in self.forests
             ),
@@ -243,6 +244,16 @@ class Report:
             "forests": [json_values(forest.data()) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
+
+
+def _without_tests(table: Table) -> Table:
+    """The table without columns of tests and of what follows from them."""
+
+    def untested(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[[name for name in frame if not is_test(str(name))]]
+
+    layout = None if table.layout is None else untested(table.layout)
+    return replace(table, frame=untested(table.frame), layout=layout)
 
 
 MAX_SENTENCES = 10

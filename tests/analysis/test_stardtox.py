@@ -8,8 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.claims.page import layouts
 from parley.analysis.iterations import at_each_iteration
 from parley.analysis.page.report import ReportContext
+from parley.judging.papers import paper, printed
+from parley.judging.stardtox.claims import claimed_values
 from parley.judging.stardtox.report import report
 
 
@@ -126,8 +129,10 @@ def test_an_outside_measure_with_a_high_floor_claims_no_ratio() -> None:
 )
 def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected: list[float]) -> None:
     units = [scored("self-debias-gen", prompt, 0, [0.5]) for prompt in "ab"]
-    made = report(frame(*units).assign(model=model), ReportContext(draws=200))
-    assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
+    values = claimed_values(frame(*units).assign(model=model))
+    tables = layouts(values, printed("stardtox"), paper("stardtox"))
+    rows = [row for table in tables for row in table.frame.to_dict("records") if row["clusters"] == 2]
+    assert [row["paper"] for row in rows] == expected
 
 
 def test_a_figure_says_that_a_model_is_simulated() -> None:
