@@ -31,6 +31,7 @@ from parley.judging.malibu.pairs import (
     win_rates_section,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
@@ -112,6 +113,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
+            *{f"{CHOSEN[0].upper()}{CHOSEN[1:]}." for run in context.runs if demonstrates(run.get("config", {}))},
             *lost.cautions,
         ),
         tables=tuple(tables),
