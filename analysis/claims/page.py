@@ -44,7 +44,8 @@ def claims_table(findings: Sequence[Finding], *, simulated: bool = False, title:
     shown = ("claim", *several, "tested", "paper", "their_table", "ours", "verdict", "power")
     repeated = frame["claim"] == frame["claim"].shift()
     once = frame[list(shown)].assign(claim=frame["claim"].mask(repeated, " "))
-    note = f"{'' if simulated else summary(findings)} {RULE.format(tests=max((each.tests for each in findings), default=0))}".strip()
+    rule = RULE.format(tests=max((each.tests for each in findings), default=0))
+    note = rule if simulated else f"{summary(findings)} {rule}"
     return Table(
         "claims", title or "Do the paper's claims hold?", frame, shown, note, "claims", layout=once.set_index("claim")
     )
