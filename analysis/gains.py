@@ -97,7 +97,7 @@ def gain_lines(
             drafts = group[f"{who}0"].astype(float), group[f"{who}1"].astype(float)
             filled = partial(_mean_gain, *drafts, group["cluster"])
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
-            test = paired_difference(gain, 0 * gain, complete["cluster"])
+            test = paired_difference(complete[f"{who}0"], complete[f"{who}1"], complete["cluster"])
             lines.append(
                 Line.of(
                     test,

@@ -81,7 +81,7 @@ class Table:
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
         paper: Where the study's paper has it, with the paper's number: "4.1, figure 4"; "": it is ours alone.
-        layout: How it is shown, if not row by row; files and JSON have `frame`.
+        layout: How it is shown, if not row by row: its index, then its columns. Files and JSON have `frame`.
     """
 
     name: str
@@ -92,10 +92,15 @@ class Table:
     paper: str = ""
     layout: pd.DataFrame | None = None
 
+    @property
+    def headings(self) -> int:
+        """The number of columns that say what a row is about, of those to show."""
+        return 1 if self.layout is None else self.layout.index.nlevels
+
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""
         if self.layout is not None:
-            return self.layout
+            return self.layout.reset_index()
         names = [name for name in self.shown or self.frame.columns if name in self.frame]
         empty_notes = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
         return self.frame[[name for name in names if not (empty_notes and name == "note")]]

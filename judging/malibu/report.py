@@ -10,7 +10,7 @@ from dataclasses import replace
 from parley.analysis.clusters import generalises_to
 from parley.analysis.effects import of_model
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import UNREAD, Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
 from parley.judging.malibu.contrasts import (
@@ -31,6 +31,7 @@ from parley.judging.malibu.pairs import (
     win_rates_section,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
@@ -51,17 +52,18 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts, context.plans)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = data.plan.margin if context.margin is None else context.margin
-    lost, unequal = unread(data)
-    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
     yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
+    lost, unequal = unread(data, effects)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
+    unanswered = [*unequal, *(line for line in planned if line.verdict == UNREAD)]
+    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unanswered)
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
-    talked = talking(data, unequal)
+    talked = talking(data, unanswered)
     talk = talking_section(data, talked)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
     whole = joined(
@@ -95,7 +97,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *by_base.words,
         *_judges_differ(data, judged, blocked),
         *talk.words,
-        *_generalises(data, blocked),
+        *_generalises(data, planned, blocked),
     ]
     # An earlier measurement of a model is used only if this run did not measure whether it can
     # judge.
@@ -111,6 +113,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
+            *{f"{CHOSEN[0].upper()}{CHOSEN[1:]}." for run in context.runs if demonstrates(run.get("config", {}))},
             *lost.cautions,
         ),
         tables=tuple(tables),
@@ -188,7 +191,10 @@ def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str
     yield from judges_differ(of_model(judged, ALL_MODELS))
 
 
-def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:
+def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    """What the results generalise to, unless clusters that all agree leave open what others do."""
+    if any(len(line.values) > 1 and len({*line.values.values()}) == 1 for line in planned):
+        return
     scored, compared = data.labelled_scores["value"].notna().any(), len(data.decided_pairs) > 0
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()

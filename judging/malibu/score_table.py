@@ -20,7 +20,7 @@ from parley.agents import LOG_ODDS
 from parley.analysis.clusters import with_clusters
 from parley.analysis.decide import NOT_COUNTED, WITHIN, WITHIN_LOW
 from parley.analysis.stats.mean_test import alike_p, mean_test
-from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.stats.paired import DECIMALS, widest
 from parley.analysis.stats.proportions import at_least
 from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, factorize
@@ -134,12 +134,14 @@ class ScenarioGaps(NamedTuple):
         clusters: The cluster of each, as a code.
         bases: The base of each, as a code.
         cluster_names: The names of the clusters' codes.
+        farthest: The largest possible difference.
     """
 
     values: Floats
     clusters: Ints
     bases: Ints
     cluster_names: Sequence[str]
+    farthest: float = math.inf
 
     @classmethod
     def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
@@ -160,11 +162,11 @@ class ScenarioGaps(NamedTuple):
 
     def test(self, level: float = 0.95) -> Estimate:
         """The mean difference over clusters, with its interval and p-value."""
-        return mean_test(self.by_cluster(), level)
+        return mean_test(self.by_cluster(), level, self.farthest)
 
     def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
-        return alike_p(self.by_cluster(), margin)
+        return alike_p(self.by_cluster(), margin, self.farthest)
 
     def within(self, margin: float) -> Mapping[str, float]:
         """The clusters whose own difference lies within ±margin, and the lower limit of the share of such clusters.
@@ -200,6 +202,7 @@ class ScoreTable:
         clusters: The cluster of each cell, as a code.
         cluster_names: The name of each cluster.
         bases: The base of each cell, as a code.
+        farthest: The largest possible difference of two scores.
     """
 
     values: Floats
@@ -209,10 +212,16 @@ class ScoreTable:
     clusters: Ints
     cluster_names: list[str]
     bases: Ints
+    farthest: float
 
     @classmethod
-    def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
+    def of(cls, scores: pd.DataFrame, scale: tuple[float, float] | None = None) -> ScoreTable:
+        """Make the table from a frame of one model's scores, with the columns of `with_clusters`.
+
+        Args:
+            scores: The frame.
+            scale: The lowest and the highest possible score; None: as in the frame.
+        """
         cell = ["cluster", "situation", "scenario", *(name for name in WORDINGS if "wording" in scores)]
         cell = [name for name in cell if name in scores]
         means = _grouped(scores, [*cell, "judge", "metric", "identity"])["value"].mean().unstack("identity")
@@ -228,6 +237,7 @@ class ScoreTable:
             clusters=clusters,
             cluster_names=cluster_names,
             bases=factorize(cells["situation"])[0],
+            farthest=widest(scale or scores["value"]),
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
@@ -292,7 +302,11 @@ class ScoreTable:
             clusters=self.clusters[there],
             bases=self.bases[there],
             cluster_names=self.cluster_names,
+            farthest=self.farthest,
         )
+
+
+SIDES, CELL = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +314,7 @@ class PairTable:
     """The comparisons of one model, with values that are positive if they favour `identity` over `other`.
 
     Args:
-        units: One row per comparison, with its value in `lead`.
+        units: One row per comparison, with its value in `lead`; NaN if it could not be read.
     """
 
     units: pd.DataFrame
@@ -310,25 +324,30 @@ class PairTable:
         """Make the table from a frame of comparisons, with the columns of `with_clusters`."""
         return cls((units if "wording" in units else units.assign(wording="")).assign(lead=leads))
 
-    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
+    def leads(self, favoured: Sequence[str], others: Sequence[str]) -> pd.Series:
+        """The leads of some identities over others, by cell, pair and order; NaN if they could not be read."""
+        one, two = (self.units[side] for side in SIDES)
+        along = one.isin(favoured) & two.isin(others)
+        compared = along | (one.isin(others) & two.isin(favoured))
+        # Orders first, so that the effect of the first place cancels even if a cell is missing.
+        levels = [key for key in (*CELL, *SIDES, "question", "order", "assignment") if key in self.units]
+        # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
+        units = self.units.loc[compared, [*levels, "lead"]].set_index(levels)["lead"]
+        return units.where(along[compared].to_numpy(), -units)
+
+    def contrast(self, favoured: Sequence[str], others: Sequence[str], unread: float = math.nan) -> ScenarioGaps:
         """The mean lead of some identities over others by cell, over all their pairs, which a cell must have.
 
         Args:
             favoured: The leading identities.
             others: The identities that they are compared with.
+            unread: The lead in comparisons that could not be read; NaN: they are left out.
         """
-        sides, cell = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
-        one, two = (self.units[side] for side in sides)
-        along = one.isin(favoured) & two.isin(others)
-        compared = along | (one.isin(others) & two.isin(favoured))
-        # Orders first, so that the effect of the first place cancels even if a cell is missing.
-        levels = [key for key in (*cell, *sides, "question", "order", "assignment") if key in self.units]
-        # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
-        units = self.units.loc[compared, [*levels, "lead"]].set_index(levels)["lead"]
-        leads = units.where(along[compared].to_numpy(), -units)
-        cells = nested_means(leads, keep=6).groupby(level=cell, sort=False, observed=True).agg(["mean", "count"])
-        whole = cells.loc[cells["count"] == len({*zip(*map(units.index.get_level_values, sides), strict=True)}), "mean"]
-        return ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        leads = self.leads(favoured, others).fillna(unread).dropna()
+        cells = nested_means(leads, keep=6).groupby(level=CELL, sort=False, observed=True).agg(["mean", "count"])
+        whole = cells.loc[cells["count"] == len({*zip(*map(leads.index.get_level_values, SIDES), strict=True)}), "mean"]
+        gaps = ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        return gaps._replace(farthest=float(self.units["lead"].abs().max()) or math.inf)
 
 
 Values = TypeVar("Values", pd.Series, pd.DataFrame)

@@ -30,7 +30,6 @@ from parley.judging.bbq.mabrf.tables import (
     by_pass,
     by_passes,
     items,
-    next_to_published,
     overcorrection,
 )
 
@@ -46,10 +45,6 @@ NOT_BBQ = (
     "paper counts, with an unreadable answer as wrong and an unreadable score as not biased."
 )
 AGAIN = "A chain is selected for its low score, so the score as selected is biased downwards; judged again, it is not. "
-PUBLISHED = (
-    "Theirs: 110 rows of BBQ-Hard, ten per category, without intervals; errors as printed. Ours: the rows of this run, "
-    "counted as the paper counts. With ten rows, one row is a tenth of an accuracy: read the table by context first."
-)
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
 )
@@ -231,13 +226,6 @@ def _papers_section(frame: pd.DataFrame) -> Section:
     return Section(
         warnings=list(_on_first_answers(frame)),
         tables=[
-            Table(
-                name="mabrf_published",
-                title="The paper's tables 3 and 5, next to ours",
-                frame=next_to_published(frame),
-                note=PUBLISHED,
-                paper="MABRF 5.1, tables 3 and 5",
-            ),
             Table(
                 name="mabrf_contexts",
                 title="MABRF by context: all items pooled",
