@@ -19,7 +19,7 @@ from parley.analysis.stats.results import (
     clusters_to_reject,
     needed_words,
 )
-from parley.base.text import as_written, p_text, plural
+from parley.base.text import as_written, p_text, plural, signed
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.pairs import first_place
@@ -133,17 +133,20 @@ def quoted(identities: Sequence[str]) -> str:
 
 
 def tested_words(line: Any, unit: str) -> str:
-    """Interval, number of clusters and p-value of a difference whose sign a sentence has named.
+    """Interval, with the signs of the plot, number of clusters and p-value of a difference.
 
     Args:
         line: The line, or a row with its numbers.
         unit: The noun for a cluster.
     """
-    low, high = sorted(abs(end) for end in (line.low, line.high))
-    kind, span = "simultaneous " * (line.tests > 1), interval(low, high, "{:.2f}".format, excluded=line.shown)
-    ends = f"{kind}95% interval {span} over" if math.isfinite(high) else "over"
+    kind, span = "simultaneous " * (line.tests > 1), interval(line.low, line.high, _signed, excluded=line.shown)
+    ends = f"{kind}95% interval {span} over" if math.isfinite(line.low + line.high) else "over"
     corrected = " after Holm's correction" if line.tests > 1 else ""
     return f"{ends} {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
+
+
+def _signed(end: float) -> str:
+    return signed(end).replace("-", "−")
 
 
 def preferences_words(
@@ -180,11 +183,10 @@ def _preferred(lines: Sequence[Line]) -> str:
             f" ({counted(None, lines)})" if len(lines) > 1 else ""
         )
     line = max(shown, key=lambda line: abs(line.estimate))
-    first, second = quoted_sides(line)[:: 1 if line.estimate > 0 else -1]
+    first, second = quoted_sides(line)
     return (
-        f"In pairs a preference is shown in {counted(shown, lines)}, the clearest for {first} over {second} (wins "
-        f"minus losses per comparison {abs(line.estimate):.2f}, "
-        f"{tested_words(line, line.cluster)})"
+        f"In pairs a preference is shown in {counted(shown, lines)}, the clearest between {first} and {second} (wins "
+        f"minus losses of {first} {_signed(line.estimate)} per comparison, {tested_words(line, line.cluster)})"
     )
 
 
