@@ -94,7 +94,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
                 tables=[table],
                 warnings=list(_unread(board)),
                 words=[*_biases(lines), *_accuracies(lines)],
-                costs=cost_sentence(context.units, "question"),
+                beside=cost_sentence(context.units, "question"),
             ),
             *(
                 section(
