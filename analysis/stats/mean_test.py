@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, betaincinv, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, agreeing_ends
 from parley.analysis.stats.results import LEVEL, Estimate, clusters_to_reject
@@ -241,39 +241,14 @@ class _Sample:
             corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
             critical = corrected if n <= MAX_COUNTED else max(critical, corrected)  # shifted, every cluster differs
         high = mean - critical * self.spread / math.sqrt(n)
-        if n > MAX_COUNTED or (at_high := self.flipped_tail(high)) <= tail:
+        if n > MAX_COUNTED or self.flipped_tail(high) <= tail:
             return high
-        if (at_least := self.flipped_tail(least)) > tail:
-            return least
-        return self._crossing(tail, (least, at_least), (high, at_high), 1e-4 * (mean - least))
-
-    def _crossing(self, tail: float, below: tuple[float, float], above: tuple[float, float], step: float) -> float:
-        """The point of a bisection, to `step`, at which the tail of sign flips is still at most `tail`.
-
-        Args:
-            tail: The tail.
-            below: A shift at which that of sign flips is not above it, with its value there.
-            above: A shift at which it is.
-            step: How far apart the last two points of the bisection may be.
-        """
-        low, high, tries = below[0], above[0], 0
+        low, step = least, 1e-4 * (mean - least)
+        if self.flipped_tail(low) > tail:
+            return low
         while high - low > step:
             middle = (low + high) / 2
-            if middle <= below[0]:
-                low = middle
-            elif middle >= above[0]:
-                high = middle
-            else:
-                # Where the tail is not known yet, interpolation comes close in few steps: as a normal quantile, the
-                # tail is almost a straight line. A little to the left and to the right, it closes in from both sides.
-                shift, tries = middle, tries + 1
-                if high - low > 4 * step and tries < 12:
-                    z_below, z_above, z = ndtri([below[1], above[1], tail])
-                    width, share = above[0] - below[0], (z - z_below) / (z_above - z_below)
-                    guess = below[0] + width * min(max(share, 0.02), 0.98)
-                    shift = guess + (-1) ** tries * min(step / 2, 0.01 * width)
-                value = self.flipped_tail(shift)
-                below, above = ((shift, value), above) if value <= tail else (below, (shift, value))
+            low, high = (middle, high) if self.flipped_tail(middle) <= tail else (low, middle)
         return low
 
 
