@@ -171,6 +171,7 @@ class Report:
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
         papers: The study's citations.
+        subject: What it is about, if that is not these runs alone: its page replaces one on fewer runs.
     """
 
     title: str
@@ -187,6 +188,7 @@ class Report:
     families: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
     papers: tuple[str, ...] = ()
+    subject: str = ""
 
     def __post_init__(self) -> None:
         words, beside, cautions = (
