@@ -162,8 +162,8 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
 def agreement(verdicts: pd.DataFrame) -> list[Line]:
     """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric.
 
-    Intervals are over topics, if known: judges' errors on texts about one topic are alike. Over texts they missed the
-    truth in 15 to 19% of studies, over topics in 4 to 8% (`python -m benchmarks.calibration.agreement --shared`).
+    Intervals are over topics, if known: judges' errors on texts about one topic are alike. Over texts α missed the
+    truth in 14 to 17% of studies, over topics in 5 to 7% (`python -m benchmarks.calibration.reviewed`).
     """
     cluster, verdicts = _cluster(verdicts), uncategorised(verdicts)
     lines: list[Line] = []
