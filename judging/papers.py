@@ -24,6 +24,7 @@ class Source(NamedTuple):
 
 
 PAPERS: Mapping[str, Source] = {
+    "mabrf": Source("bbq/mabrf", "parley.judging.bbq.mabrf.claims:printed"),
     "stardtox": Source("stardtox", "parley.judging.stardtox.claims:printed"),
 }
 

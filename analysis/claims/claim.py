@@ -108,10 +108,21 @@ class Row:
             "unrelated": f"with |r| below {claim.margin:g}",
             "differ": "not all equal",
         }.get(claim.form, claim.form)
+        if claim.magnitude:
+            change = {"lower": "nearer to 0", "lowest": "nearest to 0", "higher": "farther from 0"}[claim.form]
         second = "all others" if claim.form in AGAINST_ALL else self.second
         sides = " against ".join(filter(None, (self.first, second)))
         where = ": ".join(filter(None, (self.set, sides)))
-        return f"{claim.measure} {change}{size}{f', {where}' if where else ''}"
+        about = f" (theirs: {claim.model})" if claim.model else ""
+        return f"{claim.measure} {change}{size}{f', {where}' if where else ''}{about}"
+
+
+class PrintedTable(BaseModel, frozen=True, extra="forbid"):
+    """The form of a table of the paper: what its rows and its columns are, of model, set, method and measure."""
+
+    title: str
+    rows: tuple[str, ...] = ("method",)
+    columns: tuple[str, ...] = ("set", "measure")
 
 
 class Paper(BaseModel, frozen=True, extra="forbid"):
@@ -120,8 +131,8 @@ class Paper(BaseModel, frozen=True, extra="forbid"):
     title: str
     models: tuple[str, ...]
     """The models that it studied, as its tables name them."""
-    tables: dict[str, str]
-    """The titles of its tables, in its order, by their names in the frame of printed values."""
+    tables: dict[str, PrintedTable]
+    """Its tables, in its order, by their names in the frame of printed values."""
     note: str = ""
     """What differs from any run of ours, for the notes of the tables."""
     claim: tuple[Claim, ...]

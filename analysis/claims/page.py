@@ -10,10 +10,11 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from parley.analysis.claims.claim import AGAINST_ALL, UNTESTED, Paper
+from parley.analysis.claims.claim import AGAINST_ALL, UNTESTED, Paper, PrintedTable
 from parley.analysis.claims.contrasts import Comparison
 from parley.analysis.claims.rule import NOT_MEASURED, Finding, Verdict
 from parley.analysis.page.report import Table
+from parley.analysis.say import format_cell
 from parley.analysis.stats.mean_test import mean_test
 from parley.base.text import plural
 
@@ -43,8 +44,11 @@ def claims_table(findings: Sequence[Finding], *, simulated: bool = False, title:
     shown = ("claim", *several, "tested", "paper", "their_table", "ours", "verdict", "power")
     repeated = frame["claim"] == frame["claim"].shift()
     once = frame[list(shown)].assign(claim=frame["claim"].mask(repeated, " "))
-    note = f"{summary(findings)} {RULE.format(tests=max((each.tests for each in findings), default=0))}"
-    return Table("claims", title or "Do the paper's claims hold?", frame, shown, note, "claims", layout=once)
+    rule = RULE.format(tests=max((each.tests for each in findings), default=0))
+    note = rule if simulated else f"{summary(findings)} {rule}"
+    return Table(
+        "claims", title or "Do the paper's claims hold?", frame, shown, note, "claims", layout=once.set_index("claim")
+    )
 
 
 def _row(finding: Finding, *, simulated: bool) -> dict[str, Any]:
@@ -133,7 +137,7 @@ def number(value: float, digits: int) -> str:
 
 def printed_number(value: float) -> str:
     """A paper's number, with all its decimals."""
-    return f"{value:g}".replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")
 
 
 def _share(quotient: float) -> str:
@@ -146,7 +150,7 @@ def _percent(share: float) -> str:
 
 
 def layouts(values: pd.DataFrame, printed: pd.DataFrame, of_paper: Paper) -> list[Table]:
-    """The paper's tables in its layout: methods as rows, sets and measures as columns.
+    """The paper's tables in its layout, those of which our values have a cell.
 
     Args:
         values: Our values, with the columns VALUES.
@@ -154,66 +158,74 @@ def layouts(values: pd.DataFrame, printed: pd.DataFrame, of_paper: Paper) -> lis
         of_paper: The paper.
     """
     levels = _levels(values)
-    made: list[Table] = []
-    for name, title in of_paper.tables.items():
-        cells = printed[printed["table"] == name]
-        both = _beside(cells, levels)
-        if both["ours"].notna().any():
-            made += _tables(name, title, both, of_paper)
-    return made
+    return [
+        table
+        for name, form in of_paper.tables.items()
+        for table in _tables(name, form, _beside(printed[printed["table"] == name], levels, form), of_paper.note)
+    ]
 
 
 def _levels(values: pd.DataFrame) -> pd.DataFrame:
     """Our means with their intervals, over clusters."""
     keys = ["model", "measure", "set", "method"]
     means = values.dropna(subset="value").groupby([*keys, "cluster"], sort=False, observed=True)["value"].mean()
-    rows = []
-    for key, part in means.groupby(keys, sort=False):
-        test = mean_test(part.to_numpy())
-        rows.append((*key, test.estimate, test.low, test.high, test.clusters))
-    return pd.DataFrame(rows, columns=["ours_by", "measure", "set", "method", "ours", "low", "high", "clusters"])
+    tests = {key: mean_test(part.to_numpy()) for key, part in means.groupby(keys, sort=False)}
+    rows = [(*key, test.estimate, test.low, test.high) for key, test in tests.items()]
+    return pd.DataFrame(rows, columns=["ours_by", "measure", "set", "method", "ours", "low", "high"])
 
 
-def _beside(cells: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
-    """The paper's cells, each with ours."""
-    theirs = cells.drop(columns="table").rename(columns={"model": "paper_model", "value": "paper"})
-    return theirs.merge(levels, on=["measure", "set", "method"], how="left")
+def _beside(cells: pd.DataFrame, levels: pd.DataFrame, form: PrintedTable) -> pd.DataFrame:
+    """The paper's cells with ours in the same cell, or as rows above, if the table's rows are models."""
+    cells, key = cells.rename(columns={"value": "paper"}), ["measure", "set", "method"]
+    if "model" not in form.rows:
+        return cells.merge(levels, on=key, how="left")
+    ours = cells[key].drop_duplicates().merge(levels, on=key)
+    names = ours["ours_by"].map(lambda name: f"{name.rpartition('/')[2]} (ours)")
+    return pd.concat([ours.assign(model=names), cells.assign(ours=math.nan)], ignore_index=True)
 
 
-def _tables(name: str, title: str, both: pd.DataFrame, of_paper: Paper) -> list[Table]:
-    rows = [column for column in ("ours_by", "paper_model", "method") if both[column].nunique() > 1]
-    wide = both["set"].nunique() * both["measure"].nunique() > MOST_COLUMNS
-    parts = list(both.groupby("set", sort=False)) if wide and both["measure"].nunique() > 1 else [("", both)]
-    note = f"Each cell: ours with its 95% interval over clusters, then the paper's; –: not run. {of_paper.note}"
+def _tables(name: str, form: PrintedTable, frame: pd.DataFrame, note: str) -> list[Table]:
+    """The table, or one for each value of its first heading if it has too many columns."""
+    columns = [column for column in form.columns if frame[column].nunique() > 1] or list(form.columns[-1:])
+    parts: list[tuple[str, pd.DataFrame]] = [("", frame)]
+    if len(columns) > 1 and len(frame.drop_duplicates(columns)) > MOST_COLUMNS:
+        parts = [(str(value), part) for value, part in frame.groupby(columns[0], sort=False)]
+        columns = columns[1:]
+    place = "as rows of their own" if "model" in form.rows else "in the same cell"
+    note = f"Ours with 95% intervals over clusters, the paper's {place}; –: not run. {note}"
     return [
         Table(
-            f"{name}-{part}" if part else name,
-            f"{title}{f', {part}' if part else ''}",
-            frame.reset_index(drop=True),
+            "-".join(filter(None, (name, part))),
+            ", ".join(filter(None, (form.title, part))),
+            cells.drop(columns="table").reset_index(drop=True),
             note=note,
-            paper=title,
-            layout=_layout(frame, rows or ["method"]),
+            paper=form.title,
+            layout=_layout(cells, list(form.rows), columns),
         )
-        for part, frame in parts
-        if frame["ours"].notna().any()
+        for part, cells in parts
+        if cells["ours"].notna().any()
     ]
+
+
+def _layout(cells: pd.DataFrame, rows: list[str], columns: Sequence[str]) -> pd.DataFrame:
+    texts = [
+        _cell(*numbers, together="model" not in rows)
+        for numbers in zip(cells["ours"], cells["low"], cells["high"], cells["paper"], strict=True)
+    ]
+    heading = cells[list(columns)].agg(" ".join, axis=1)
+    named = cells.assign(**{name: cells[name].str.replace("_", " ") for name in rows}, text=texts, heading=heading)
+    shape = named.pivot_table(index=rows, columns="heading", values="text", aggfunc="first", sort=False)
+    return shape[list(dict.fromkeys(heading))].fillna("–").rename_axis(columns=None)
+
+
+def _cell(ours: float, low: float, high: float, paper: float, together: bool) -> str:
+    """Ours with its interval, then the paper's, if they are in the same cell."""
+    texts = [short(ours), f"{short(low)} to {short(high)}"] if ours == ours else ["–"] * together
+    return "\n".join([*texts, *(["paper " * together + printed_number(paper)] if paper == paper else [])])
 
 
 def short(value: float) -> str:
     """Three digits, for cells that a screen has many of."""
-    return number(value, max(0, _digits(abs(value)) - (abs(value) >= 10)))
-
-
-def _layout(frame: pd.DataFrame, rows: Sequence[str]) -> pd.DataFrame:
-    column = frame["measure"] if frame["set"].nunique() == 1 else frame["set"] + " " + frame["measure"]
-    if frame["measure"].nunique() == 1:
-        column = frame["set"]
-    text = [
-        ("\n".join((short(ours), f"{short(low)} to {short(high)}")) if ours == ours else "–")
-        + f"\npaper {printed_number(paper)}"
-        for ours, low, high, paper in zip(frame["ours"], frame["low"], frame["high"], frame["paper"], strict=True)
-    ]
-    cells = frame.assign(column=column, text=text).fillna({"ours_by": ""})
-    shape = cells.pivot_table(index=list(rows), columns="column", values="text", aggfunc="first", sort=False)
-    order = list(dict.fromkeys(column))
-    return shape[order].reset_index().rename_axis(columns=None)
+    return (
+        number(value, max(0, _digits(abs(value)) - (abs(value) >= 10))) if math.isfinite(value) else format_cell(value)
+    )

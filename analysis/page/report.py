@@ -47,6 +47,7 @@ class ReportContext:
         cautions: What every reader must know about the models.
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
+        paper: Whether only what the study's paper has will be shown.
         runs: The runs that the verdicts are from, as `Report.runs`.
     """
 
@@ -58,6 +59,7 @@ class ReportContext:
     plans: Sequence[Mapping[str, Any]] = ()
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
+    paper: bool = False
     runs: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -81,7 +83,7 @@ class Table:
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
         paper: Where the study's paper has it, with the paper's number: "4.1, figure 4"; "": it is ours alone.
-        layout: How it is shown, if not row by row; files and JSON have `frame`.
+        layout: How it is shown, if not row by row: its index, then its columns. Files and JSON have `frame`.
     """
 
     name: str
@@ -92,10 +94,15 @@ class Table:
     paper: str = ""
     layout: pd.DataFrame | None = None
 
+    @property
+    def headings(self) -> int:
+        """The number of columns that say what a row is about, of those to show."""
+        return 1 if self.layout is None else self.layout.index.nlevels
+
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""
         if self.layout is not None:
-            return self.layout
+            return self.layout.reset_index()
         names = [name for name in self.shown or self.frame.columns if name in self.frame]
         empty_notes = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
         return self.frame[[name for name in names if not (empty_notes and name == "note")]]
@@ -129,7 +136,7 @@ class Section:
         cautions: What every reader must know before any number.
         warnings: Sentences on what invalidates results; they are cautions too.
         words: Sentences that state the results.
-        costs: Sentences on what it cost.
+        beside: Sentences for the first screen, below the main plot: what a gain cost.
     """
 
     tables: Sequence[Table] = ()
@@ -138,7 +145,7 @@ class Section:
     cautions: Sequence[str] = ()
     warnings: Sequence[str] = ()
     words: Sequence[str] = ()
-    costs: Sequence[str] = ()
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +165,13 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
-        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
-            talking changes the answer.
+        beside: Sentences below the main plot on the first screen: what a gain cost; MALIBU's are the paper's χ², win
+            rates, and whether talking changes the answer.
         extent: The extent, in words: "43 silent ballots, 1 debate"; "": number of calls.
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
         papers: The study's citations.
+        subject: What it is about, if that is not these runs alone: its page replaces one on fewer runs.
     """
 
     title: str
@@ -180,6 +188,7 @@ class Report:
     families: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
     papers: tuple[str, ...] = ()
+    subject: str = ""
 
     def __post_init__(self) -> None:
         words, beside, cautions = (
@@ -262,7 +271,7 @@ MAX_SENTENCES = 10
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
     """Assemble a report from sections, without empty tables.
 
-    It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
+    It has at most ten sentences, by rank: warnings, those beside the main plot, results. Tables have the rest.
 
     Args:
         sections: In order; the first forest plot answers the main question.
@@ -271,11 +280,12 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         settings: As `Report.settings`.
     """
     ranks = {
-        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "words", "costs")
+        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "beside", "words")
     }
     return Report(
         title=context.title or title,
         words=tuple(line for rank in ranks.values() for line in rank)[:MAX_SENTENCES],
+        beside=tuple(ranks["beside"]),
         cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions), *ranks["warnings"]),
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),

@@ -9,6 +9,8 @@ from parley.analysis.systems import without_files
 from parley.analysis.verdicts import require
 from parley.judging.bbq.iterations import answers_at
 from parley.judging.bbq.leaderboard import MACRO, answers, scored
+from parley.judging.bbq.mabrf.claims import claimed_values as loop_values
+from parley.judging.bbq.mabrf.loop import MARK
 
 PERCENT = {"accuracy": 100.0, "bias": 1.0}
 
@@ -39,4 +41,6 @@ def claimed_values(verdicts: pd.DataFrame) -> pd.DataFrame:
         for line in lines
         for template, value in line.values.items()
     ]  # fmt: skip
-    return pd.DataFrame(rows, columns=list(VALUES))
+    of_answers = pd.DataFrame(rows, columns=list(VALUES))
+    loops = verdicts["metric"].astype(str) == MARK
+    return pd.concat([of_answers, loop_values(verdicts)], ignore_index=True) if loops.any() else of_answers

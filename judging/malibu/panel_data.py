@@ -165,6 +165,10 @@ class PanelData:
         """The beginning of a sentence about a model; "" if there is only one."""
         return f"{model}: " if len(self.models) > 1 else ""
 
+    def by_itself(self, model: str) -> str:
+        """The beginning of a sentence whose tests are corrected for this model's alone; "" if there is only one."""
+        return f"{model}, by itself: " if len(self.models) > 1 else ""
+
     def headed_by(self, model: str) -> tuple[str, ...]:
         """The model, as a heading of its lines, if there are several."""
         return (model,) if len(self.models) > 1 else ()
@@ -237,11 +241,7 @@ class PanelData:
     @property
     def intervals(self) -> str:
         """A note on what the intervals of means cover."""
-        unit = self.cluster_noun
-        return (
-            f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
-            "who are taken as fixed."
-        )
+        return f"Intervals are 95%, over {self.cluster_noun}s of this kind; these judges are taken as fixed."
 
     @property
     def model_column(self) -> tuple[str, ...]:
@@ -359,7 +359,8 @@ class PanelData:
 
         def make() -> ScoreTable:
             scores = self.final_scores[self.final_scores["model"] == model]
-            return ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == without).fillna(unread)))
+            values = scores["value"].mask(scores["status"] == without).fillna(unread)
+            return ScoreTable.of(scores.assign(value=values), self.scale(model))
 
         return self.shared(f"table of {model}, {unread}, {without}", make)
 

@@ -149,7 +149,7 @@ def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
     for table in report.tables:
-        yield plain_table(table.title, table.view(), most)
+        yield plain_table(table.title, table.view(), most, table.headings)
     for line in report.words:
         yield Text(f"- {visible(line)}")
 

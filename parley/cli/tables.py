@@ -54,13 +54,14 @@ def cell_table(
     return table
 
 
-def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
+def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS, headings: int = 1) -> Table:
     """A frame as a table, with each interval in one column. Numbers wrap if the terminal is too narrow.
 
     Args:
         title: Title of the table.
         frame: The rows.
         most: Number of rows that are printed.
+        headings: Number of columns, of those that come first, that say what a row is about: words are not broken.
     """
     import pandas as pd
 
@@ -79,7 +80,7 @@ def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
         if name in numeric:  # as narrow as its numbers and the words of its heading
             longest = max(len(text) for text in ("", *head.split(), *cells[name]))
             head = "\n".join(textwrap.wrap(head, longest))
-        if about := place == 0 and name not in numeric:  # what rows are about is not broken within a word
+        if about := place < headings and name not in numeric:
             wrapped = (textwrap.wrap(text, MAX_ABOUT, break_on_hyphens=False) for text in cells[name])
             cells[name] = ["\n".join(lines) for lines in wrapped]
         table.add_column(escape(head), overflow="fold", no_wrap=about)

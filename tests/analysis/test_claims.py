@@ -157,7 +157,7 @@ def test_a_papers_rows_have_names_that_its_tables_have(name):
         if (row.claim.measure in set(cells["measure"])) and row.claim.form not in ("not testable", "by construction"):
             of_row = cells[(cells["measure"] == row.claim.measure) & (cells["set"] == row.set)]
             names = {method.partition(" (")[0] for method in of_row["method"]}
-            assert {row.first, row.second} - {""} <= names, row.what
+            assert not names or {row.first, row.second} - {"", "cot"} <= names, row.what
 
 
 def test_where_stardtoxs_own_tables_bear_its_claims_out():
@@ -170,7 +170,16 @@ def test_where_stardtoxs_own_tables_bear_its_claims_out():
     assert held["toxicity lowest, high: stardtox-no-performance against all others"] == [True]
     assert held["accuracy at most 5 lower, ambiguous: stardtox against default"] == [False]
     assert held["accuracy at most 5 lower, disambiguated: stardtox against default"] == [False]
-    assert held["bias lowest, disambiguated: stardtox against all others"] == [True]
+    assert held["bias nearest to 0, disambiguated: stardtox against all others"] == [True]
+
+
+def test_where_mabrfs_own_tables_bear_its_claims_out():
+    """|BIAS| rises in table 5, where every chain is judged unbiased: docs/papers.md."""
+    findings = found(NOTHING, *paper("mabrf").claim, theirs=printed("mabrf"))
+    held = {each.row.what: each.papers_models_that_hold for each in findings if each.paper}
+    assert held["BIAS nearer to 0, all: mabrf, after against mabrf, before"] == [False] * 4
+    assert held["BIAS nearer to 0, Disability_status: mabrf, after against mabrf, before (theirs: gpt-4)"] == [True]
+    assert held["exact match higher, SQuAD v2: with search against without search (theirs: gpt-4)"] == [True]
 
 
 def test_a_papers_table_has_its_layout():
