@@ -136,7 +136,8 @@ def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
     )
     assert line.about.contrast
     apart = f"{written(line.estimate)} apart ({span(line, forest) if line.bounded else 'no interval'}"
-    return f"{line.about.contrast.label} is {first} and {second}, {apart}; p {p_text(line.p_adjusted)})"
+    tested = f"; p {p_text(line.p_adjusted)}" if line.p_adjusted == line.p_adjusted else ""
+    return f"{line.about.contrast.label} is {first} and {second}, {apart}{tested})"
 
 
 def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
