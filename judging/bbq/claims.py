@@ -11,6 +11,7 @@ from parley.judging.bbq.iterations import answers_at
 from parley.judging.bbq.leaderboard import MACRO, answers, scored
 from parley.judging.bbq.mabrf.claims import claimed_values as loop_values
 from parley.judging.bbq.mabrf.loop import MARK
+from parley.judging.rldf.claims import SYSTEMS, accuracies
 
 PERCENT = {"accuracy": 100.0, "bias": 1.0}
 
@@ -41,6 +42,8 @@ def claimed_values(verdicts: pd.DataFrame) -> pd.DataFrame:
         for line in lines
         for template, value in line.values.items()
     ]  # fmt: skip
+    if set(frames[0]["method"]) <= set(SYSTEMS):  # RLDF's table 1, and not a run of another paper
+        rows += accuracies(frames[0])
     of_answers = pd.DataFrame(rows, columns=list(VALUES))
     loops = verdicts["metric"].astype(str) == MARK
     return pd.concat([of_answers, loop_values(verdicts)], ignore_index=True) if loops.any() else of_answers

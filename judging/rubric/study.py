@@ -86,6 +86,7 @@ class RubricScores(GridStudy):
     name = "rubric"
     Config = ScoringConfig
     report = "parley.judging.rubric.report:report"
+    claims = "parley.judging.rldf.claims:judged"
     papers = ("Cheng et al., 2024",)
     measures = (Measure("", "score"),)
     labelled = (Labelled(("text",)),)
