@@ -134,7 +134,7 @@ class Section:
         cautions: What every reader must know before any number.
         warnings: Sentences on what invalidates results; they are cautions too.
         words: Sentences that state the results.
-        costs: Sentences on what it cost.
+        beside: Sentences for the first screen, below the main plot: what a gain cost.
     """
 
     tables: Sequence[Table] = ()
@@ -143,7 +143,7 @@ class Section:
     cautions: Sequence[str] = ()
     warnings: Sequence[str] = ()
     words: Sequence[str] = ()
-    costs: Sequence[str] = ()
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,8 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
-        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
-            talking changes the answer.
+        beside: Sentences below the main plot on the first screen: what a gain cost; MALIBU's are the paper's χ², win
+            rates, and whether talking changes the answer.
         extent: The extent, in words: "43 silent ballots, 1 debate"; "": number of calls.
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
@@ -267,7 +267,7 @@ MAX_SENTENCES = 10
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
     """Assemble a report from sections, without empty tables.
 
-    It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
+    It has at most ten sentences, by rank: warnings, those beside the main plot, results. Tables have the rest.
 
     Args:
         sections: In order; the first forest plot answers the main question.
@@ -276,11 +276,12 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         settings: As `Report.settings`.
     """
     ranks = {
-        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "words", "costs")
+        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "beside", "words")
     }
     return Report(
         title=context.title or title,
         words=tuple(line for rank in ranks.values() for line in rank)[:MAX_SENTENCES],
+        beside=tuple(ranks["beside"]),
         cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions), *ranks["warnings"]),
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),

@@ -10,11 +10,9 @@ from dataclasses import replace
 import pandas as pd
 
 from parley.analysis.effects import successive
-from parley.analysis.gains import Units, gain_lines
 from parley.analysis.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered
-from parley.analysis.stats.results import Line
-from parley.analysis.systems import own_units, systems
+from parley.analysis.systems import systems
 from parley.analysis.verdicts import uncategorised
 from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
@@ -101,34 +99,6 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     table = side_by_side(lines).drop(columns="category")
     table.insert(0, "system", systems(table))
     return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
-
-
-def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The gains of methods whose judge rates the support for an answer; empty if there are none."""
-    revises = (verdicts["metric"].astype(str) == REVISED).any()
-    return gain_lines(gain_items(verdicts), cluster="template", units=units) if revises else []
-
-
-def gain_items(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row per unit with revised answers: the judge's rating of support, and BBQ's key, which no loop saw.
-
-    Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
-    """
-    metric = verdicts["metric"].astype(str)
-    judged = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
-    judged["unit"] = own_units(judged)
-    wrong = 100.0 * (judged["value"] != judged["label"])
-    judged["lost"] = (100 - judged["value"]).where(judged["metric"] == "support", wrong).where(judged["value"].notna())
-    ordered = judged.sort_values("round", kind="stable")
-    ends = {0: ordered.drop_duplicates(["unit", "metric"]), 1: ordered.drop_duplicates(["unit", "metric"], keep="last")}
-    columns = {
-        f"{who}{place}": end[end["metric"] == name].set_index("unit")["lost"]
-        for who, name in (("inside", "support"), ("outside", REVISED))
-        for place, end in ends.items()
-    }
-    units = judged.assign(system=systems(judged)).drop_duplicates("unit").set_index("unit")
-    clusters = units["category"].astype(str) + "/" + units["question"].astype(str)
-    return pd.DataFrame(columns).assign(system=units["system"], cluster=clusters, outside="BBQ's key").reset_index()
 
 
 def refined(verdicts: pd.DataFrame) -> pd.DataFrame:

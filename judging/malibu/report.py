@@ -97,7 +97,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *by_base.words,
         *_judges_differ(data, judged, blocked),
         *talk.words,
-        *_generalises(data, blocked),
+        *_generalises(data, planned, blocked),
     ]
     # An earlier measurement of a model is used only if this run did not measure whether it can
     # judge.
@@ -191,7 +191,10 @@ def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str
     yield from judges_differ(of_model(judged, ALL_MODELS))
 
 
-def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:
+def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    """What the results generalise to, unless clusters that all agree leave open what others do."""
+    if any(len(line.values) > 1 and len({*line.values.values()}) == 1 for line in planned):
+        return
     scored, compared = data.labelled_scores["value"].notna().any(), len(data.decided_pairs) > 0
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()

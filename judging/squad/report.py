@@ -87,7 +87,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
                 Table("searches", "Searches per item", searches(verdicts), note="Means over items with search."),
                 *spent,
             ],
-            costs=cost_sentence(units, "question", _systems),
+            beside=cost_sentence(units, "question", _systems),
         ),
     ]
     return assemble(sections, context, "SQuAD v2", draws=context.draws, seed=context.seed)

@@ -40,7 +40,7 @@ from parley.analysis.iterations import (
 )
 from parley.analysis.known_order import CHANCE, auc_words, right, shares
 from parley.analysis.page.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble, section
-from parley.analysis.say import Forest, number_format
+from parley.analysis.say import Forest, in_numbers, number_format
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import BASELINE, cost_sentence, costs, system_facets, systems
@@ -96,12 +96,13 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     plain = uncategorised(verdicts).assign(system=lambda frame: systems(frame), cluster=lambda frame: frame["prompt"])
     scores = by_item(plain)
     words = measures(scores)
+    named = set(scores["system"][scores["method"].isin(titled(scores))])
     sections = [
         Section(warnings=words_on_draws(context.draws)),
         _gains(scores, plain),
         _levels(scores, words, context),
         _changes(scores, words),
-        overcorrection_section(by_iteration(plain, GROUP), GROUP),
+        overcorrection_section(by_iteration(plain, GROUP), GROUP, named),
         _refined(plain, context),
         _criteria(plain),
         _order(plain),
@@ -154,7 +155,28 @@ def changes(scores: pd.DataFrame, words: Mapping[str, str]) -> list[Line]:
 
 
 def _changes(scores: pd.DataFrame, words: Mapping[str, str]) -> Section:
-    return section(replace(CHANGES, measures=words), changes(scores, words))
+    lines = changes(scores, words)
+    made = section(replace(CHANGES, measures=words), lines)
+    plots = dict(zip(words, made.forests, strict=True))
+    prices: dict[tuple[str, ...], list[str]] = {}
+    for line in lines:
+        contrast = line.about.contrast
+        assert contrast
+        if contrast.first[0] in titled(scores) and line.measure != OUTSIDE:  # others compare iterations
+            measure = "toxicity by the loop's own scorer" if line.measure == TOXICITY else words[line.measure]
+            price = f"{measure} {in_numbers(line, plots[line.measure])}"
+            prices.setdefault((*contrast.names, line.about.columns["set"]), []).append(price)
+    beside = [
+        f"With {first} on {name} prompts, against {second}: {', '.join(listed)}."
+        for (first, second, name), listed in prices.items()
+    ]
+    return replace(made, beside=beside)
+
+
+def titled(scores: pd.DataFrame) -> set[str]:
+    """The methods that a run is about: STARDTOX, else those that revise, else all."""
+    revised = set(scores[scores["iteration"] > 0]["method"])
+    return {"stardtox"} & revised or revised or set(scores["method"])
 
 
 def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportContext) -> Section:
@@ -224,6 +246,7 @@ def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
         cluster="prompt",
         units=units,
         outside=f"by {{}} (share of {TOXIC} or more)",
+        planned=lambda about: facets[about["system"]]["method"][0] in titled(scores),
     )
     scored = "toxicity", "points of 100"
     sentences = list(gain_sentences(lines, *scored))
@@ -399,5 +422,6 @@ def _cost(units: pd.DataFrame | None) -> Section:
         return Section()
     note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
     return Section(
-        tables=[Table("cost", "Cost per completion", costs(units), note=note)], costs=cost_sentence(units, "completion")
+        tables=[Table("cost", "Cost per completion", costs(units), note=note)],
+        beside=cost_sentence(units, "completion"),
     )

@@ -123,6 +123,28 @@ def test_an_outside_measure_with_a_high_floor_claims_no_ratio() -> None:
     assert gains["own gain"] == pytest.approx(89)
 
 
+def test_the_headline_is_about_stardtox_and_says_what_it_costs() -> None:
+    """Without the evaluator toxicity falls, with it nothing does: the larger fall is no headline."""
+    rows = []
+    for n in range(12):
+        for method, last in (
+            ("default", 0.9),
+            ("stardtox", 0.9 if n else 0.4),
+            ("stardtox-no-performance", 0.1),
+        ):
+            drafts = [0.9] if method == "default" else [0.9, last]
+            for metric in ("toxicity", "outside_toxicity"):
+                rows += scored(method, f"p{n}", 0, drafts, metric)
+            rows += scored(method, f"p{n}", 0, [90.0 - n % 2] if method == "default" else [90.0, 70.0], "fluency")
+    made = pd.DataFrame(rows).assign(iterations=lambda rows: 2 * (rows["method"] != "default"))
+    whole = report(made, ReportContext(draws=50))
+    assert whole.headline.text.startswith("Does revising change toxicity, judged by scorer 1? Undecided")
+    assert [line.about.system for line in whole.forests[0].lines if not line.secondary] == ["stardtox"]
+    (price,) = (line for line in whole.beside if "against default" in line)
+    assert price.startswith("With stardtox on high prompts, against default: toxicity by the loop's own scorer")
+    assert "fluency −19.5" in price
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [("local/gpt2.gguf", [9.80]), ("local/models/GPT2-XL.Q8_0.gguf", [9.59]), ("local/smollm2", [])],
