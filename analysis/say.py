@@ -224,6 +224,8 @@ def sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(line.label.removeprefix(f"{line.measure}, "))
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
+    if question.reference is not None and "model" in question.family and line.about.model in line.group:
+        named.append("by itself")  # the headline is corrected for all models
     says = filter(None, (question.estimand(line.measure).words, "is", size, question.unit))
     return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
 

@@ -19,9 +19,9 @@ from parley.judging.malibu.contrasts import (
     PRIMARY,
     SCORE,
     WINS,
+    by_judge,
     estimates,
     judges_differ,
-    primary_by_judge,
 )
 from parley.judging.malibu.decisions import Blockers, blockers, with_verdicts, withheld
 from parley.judging.malibu.pairs import (
@@ -59,8 +59,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
     unanswered = [*unequal, *(line for line in planned if line.verdict == UNREAD)]
-    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unanswered)
-    primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
+    judged, tests = withheld(by_judge(data), unequal), significance_lines(data, unanswered)
+    primary, of_judges, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
     talked = talking(data, unanswered)
@@ -69,7 +69,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     whole = joined(
         [
             primary,
-            by_judge,
+            of_judges,
             means_section(data, context),
             pairs,
             size,
