@@ -43,6 +43,7 @@ def paper_report(name: str, runs: Sequence[LoadedRun], systems: Mapping[str, str
         cautions=cautions_on(runs),
         tables=tuple(tables),
         runs=tuple(run.record() for run in runs),
+        subject=paper(name).title,
     )
     return without_early_verdicts(report, runs)
 
