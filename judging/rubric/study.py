@@ -89,6 +89,7 @@ class RubricScores(GridStudy):
     name = "rubric"
     Config = ScoringConfig
     report = "parley.judging.rubric.report:report"
+    claims = "parley.judging.rubric.claims:claimed_values"
     papers = ("Cheng et al., 2024",)
     measures = (Measure("", "score"),)
     labelled = (Labelled(("text",)),)
