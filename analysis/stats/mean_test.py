@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, betaincinv, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, agreeing_ends
 from parley.analysis.stats.results import LEVEL, Estimate, clusters_to_reject
@@ -143,11 +143,8 @@ class _Sample:
 
     @cached_property
     def negated(self) -> _Sample:
-        """The sample with every sign changed, in which nothing is computed anew."""
-        other, (first, second) = _Sample(-self.values), self.subset_sums
-        vars(other).update(varies=self.varies, spread=self.spread, limit=self.limit)
-        vars(other).update(skew=-self.skew, subset_sums=(-first, -second), subset_sizes=self.subset_sizes)
-        return other
+        """The sample with every sign changed."""
+        return _Sample(-self.values)
 
     @cached_property
     def varies(self) -> bool:
@@ -188,17 +185,11 @@ class _Sample:
         return int(np.count_nonzero(self.values))
 
     @cached_property
-    def subset_sums(self) -> tuple[Floats, Floats]:
-        """The sums of all subsets of either half of the differences, if they are few enough to be counted."""
+    def subsets(self) -> list[tuple[Floats, Floats]]:
+        """The sums of all subsets of either half of the differences that are counted, and the sizes of the subsets."""
         values = self.values if len(self.values) <= MAX_COUNTED else self.values[self.values != 0]
-        values = values[: 0 if len(values) > MAX_COUNTED else None]
-        half = len(values) // 2
-        return _subsets(half)[0] @ values[:half], _subsets(len(values) - half)[0] @ values[half:]
-
-    @cached_property
-    def subset_sizes(self) -> tuple[Floats, Floats]:
-        first, second = (len(sums).bit_length() - 1 for sums in self.subset_sums)
-        return _subsets(first)[1], _subsets(second)[1]
+        halves = (values[: len(values) // 2], values[len(values) // 2 :])
+        return [(members @ part, members.sum(axis=1)) for part in halves for members in [_subsets(len(part))]]
 
     def flipped_tail(self, shift: float = 0.0) -> float:
         """The one-sided p-value of sign flips of `values - shift`.
@@ -206,8 +197,7 @@ class _Sample:
         A pattern reaches the observed sum exactly if the differences that it flips do not sum to more than 0. For each
         sum of one half of the differences, the matching sums of the other half are counted.
         """
-        first, second = self.subset_sums
-        first_sizes, second_sizes = self.subset_sizes
+        (first, first_sizes), (second, second_sizes) = self.subsets
         sums, needed = second - shift * second_sizes, self.limit - first + shift * first_sizes
         sums.sort()
         needed = needed[needed >= sums[0]]
@@ -241,47 +231,21 @@ class _Sample:
             corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
             critical = corrected if n <= MAX_COUNTED else max(critical, corrected)  # shifted, every cluster differs
         high = mean - critical * self.spread / math.sqrt(n)
-        if n > MAX_COUNTED or (at_high := self.flipped_tail(high)) <= tail:
+        if n > MAX_COUNTED or self.flipped_tail(high) <= tail:
             return high
-        if (at_least := self.flipped_tail(least)) > tail:
-            return least
-        return self._crossing(tail, (least, at_least), (high, at_high), 1e-4 * (mean - least))
-
-    def _crossing(self, tail: float, below: tuple[float, float], above: tuple[float, float], step: float) -> float:
-        """The point of a bisection, to `step`, at which the tail of sign flips is still at most `tail`.
-
-        Args:
-            tail: The tail.
-            below: A shift at which that of sign flips is not above it, with its value there.
-            above: A shift at which it is.
-            step: How far apart the last two points of the bisection may be.
-        """
-        low, high, tries = below[0], above[0], 0
+        low, step = least, 1e-4 * (mean - least)
+        if self.flipped_tail(low) > tail:
+            return low
         while high - low > step:
             middle = (low + high) / 2
-            if middle <= below[0]:
-                low = middle
-            elif middle >= above[0]:
-                high = middle
-            else:
-                # Where the tail is not known yet, interpolation comes close in few steps: as a normal quantile, the
-                # tail is almost a straight line. A little to the left and to the right, it closes in from both sides.
-                shift, tries = middle, tries + 1
-                if high - low > 4 * step and tries < 12:
-                    z_below, z_above, z = ndtri([below[1], above[1], tail])
-                    width, share = above[0] - below[0], (z - z_below) / (z_above - z_below)
-                    guess = below[0] + width * min(max(share, 0.02), 0.98)
-                    shift = guess + (-1) ** tries * min(step / 2, 0.01 * width)
-                value = self.flipped_tail(shift)
-                below, above = ((shift, value), above) if value <= tail else (below, (shift, value))
+            low, high = (middle, high) if self.flipped_tail(middle) <= tail else (low, middle)
         return low
 
 
 @cache
-def _subsets(count: int) -> tuple[Floats, Floats]:
-    """All subsets of so many values, one row each with 1 for its members, and their sizes."""
-    members = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
-    return members, members.sum(axis=1)
+def _subsets(count: int) -> Floats:
+    """All subsets of so many values, one row each with 1 for its members."""
+    return (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
 
 
 def _interval(sample: _Sample, level: float, p: float, farthest: float) -> tuple[float, float]:

@@ -173,7 +173,7 @@ def preferences_words(
             text = ", and ".join(filter(None, (_preferred(tested), _first_place(first)))) + "."
             text = " ".join(filter(None, (text, win_rates_words(wins, data.decided_by))))
         if text:
-            yield f"{data.prefix(model)}{text}"
+            yield f"{data.by_itself(model)}{text}"
 
 
 def _preferred(lines: Sequence[Line]) -> str:
