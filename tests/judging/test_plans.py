@@ -47,7 +47,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "d2fce67898"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "e76d2d3e37"),
         ("malibu", {**PAPER, "metrics": ["Accuracy"], "controls": False}, "faff7ac570"),
-        ("malibu", {"suite": "quick", "model": "sim/judge"}, "699b0b3c4b"),
+        ("malibu", {"suite": "quick", "model": "sim/judge"}, "65b6f22d46"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "ea823a549a"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "6a22bc16f4"),
         ("topics", {"bias": "beauty", "count": 500}, "bf908249df"),
