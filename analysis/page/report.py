@@ -47,6 +47,7 @@ class ReportContext:
         cautions: What every reader must know about the models.
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
+        paper: Whether only what the study's paper has will be shown.
         runs: The runs that the verdicts are from, as `Report.runs`.
     """
 
@@ -58,6 +59,7 @@ class ReportContext:
     plans: Sequence[Mapping[str, Any]] = ()
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
+    paper: bool = False
     runs: Sequence[Mapping[str, Any]] = ()
 
     @property
