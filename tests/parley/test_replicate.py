@@ -89,7 +89,7 @@ def test_without_the_extra_training_the_rest_is_run(parley, data, monkeypatch):
     assert "policy is not measured: training needs torch" in planned.err
     assert "pairs is not measured: runs/debates-nationality.sqlite is not complete" in planned.err
     assert units(Path("runs/debates-age.sqlite")) == {"done": 2}
-    assert "Scores by round (section 3.1)" in planned.out
+    assert "Do the claims of RLDF" in planned.out
     assert parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]').status == 0
     other = parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]', "--set", "threshold=5")
     assert other.status == 2
