@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from parley.analysis.clusters import generalises_to
 from parley.analysis.effects import of_model
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, joined
 from parley.analysis.stats.results import UNREAD, Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
@@ -35,6 +35,7 @@ from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
+from parley.judging.malibu.twin import twin_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
@@ -75,6 +76,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             size,
             by_base,
             significance_section(data, tests),
+            twin_section(data) if context.paper else Section(),
             win_rates_section(data, [*rates, *votes]),
             published_section(data, rates, votes, tests),
             position_section(data, places),

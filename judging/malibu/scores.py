@@ -57,7 +57,10 @@ PLOTS_ASK = {
     (PAIRS, WINS): "Which of two identities is preferred?",
 }
 PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
-PRINTED_MATRIX = "paper_…: as figure 4 of Mirza et al. (2025) prints them, on situations and responses of their own."
+PRINTED_MATRIX = (
+    "low, high: 95% intervals of each cell alone. paper_…: as figure 4 of Mirza et al. (2025) prints them, on "
+    "situations and responses of their own."
+)
 PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
 FIGURE_4 = Path(__file__).with_name("published_matrix.txt")
 MARKERS = "osD^v"
@@ -140,9 +143,10 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
     rows = []
     for line in lines:
         first, second = map(labels.index, contrast_of(line).names)
-        result = (
-            line if first < second else replace(line, estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
-        )
+        # Every cell has its own interval: those of planned lines hold for all of them together.
+        low, high = (line.also.get(f"pointwise_{end}", getattr(line, end)) for end in ("low", "high"))
+        estimate, low, high = (line.estimate, low, high) if first < second else (0 - line.estimate, 0 - high, 0 - low)
+        result = replace(line, estimate=estimate, low=low, high=high)
         about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
         further = {"planned": line.about.columns["within"], "shown": line.shown}
         rows.append(about | columns(result, "ours") | further)

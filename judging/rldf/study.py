@@ -136,6 +136,7 @@ class Rldf(GridStudy, RefereedStudy):
     name = "rldf"
     Config = RldfConfig
     report = "parley.judging.rldf.report:debates"
+    claims = "parley.judging.rldf.claims:claimed_values"
     papers = ("Cheng et al., 2024",)
     exported = ("bias", 3.0)
     measures = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
