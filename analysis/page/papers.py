@@ -28,7 +28,8 @@ def as_its_paper(report: Report) -> Report:
         report: The whole report. A report without such tables gives one without tables.
     """
     # By section; sorting is stable, so within a section the report's own order holds.
-    kept = sorted((table for table in report.tables if table.paper), key=lambda table: table.paper.partition(",")[0])
+    kept = [table for table in (*report.tables, *report.printed) if table.paper]
+    kept.sort(key=lambda table: table.paper.partition(",")[0])
 
     def drawn() -> Iterator[Figure]:
         for table in kept:

@@ -160,6 +160,7 @@ class Report:
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
         papers: The study's citations.
+        printed: Tables that only the paper's form has: counts as the paper makes them.
     """
 
     title: str
@@ -176,6 +177,7 @@ class Report:
     families: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
     papers: tuple[str, ...] = ()
+    printed: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
         words, beside, cautions = (
@@ -313,7 +315,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
             axis=f"{estimand.words} ({question.unit})" if question.unit else estimand.words,
             lines=tuple(line for line in plotted if line.measure == measure and math.isfinite(line.estimate)),
             reference=estimand.reference,
-            scale=question.scale,
+            scale=estimand.scale or question.scale,
             table=question.name,
             note=estimand.note or note,
             says=estimand.says,
