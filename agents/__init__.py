@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     )
     from parley.agents.persona_agent import PersonaAgent, Placement, SelfDebiasAgent, require_next_token_probabilities
     from parley.agents.recorded_team import RecordedTeam
-    from parley.agents.seats import ask
+    from parley.agents.seats import ask, ask_silently
     from parley.agents.structured import (
         StructuredReply,
         TextReply,
@@ -105,7 +105,7 @@ else:
                 "require_next_token_probabilities",
             ),
             "parley.agents.recorded_team": ("RecordedTeam",),
-            "parley.agents.seats": ("ask",),
+            "parley.agents.seats": ("ask", "ask_silently"),
             "parley.agents.structured": (
                 "StructuredReply",
                 "TextReply",
@@ -163,6 +163,7 @@ __all__ = [
     "Unscored",
     "Usage",
     "ask",
+    "ask_silently",
     "everyone",
     "free_text",
     "gather_or_cancel",

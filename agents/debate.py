@@ -17,7 +17,7 @@ records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -34,10 +34,9 @@ from parley.agents.fencing import fence as fenced
 from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
-from parley.agents.seats import Seat
+from parley.agents.seats import Seat, cast, together
 from parley.agents.transcripts import Role, Turn, seed_from, text_of
 from parley.base.errors import ConfigError
-from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 
 Group = Sequence[str]
@@ -217,7 +216,7 @@ class Debate(Conversation):
                     group = [await self._turn(seats[0], token, buffer=False)]
                 else:
                     turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
-                    group = await _together(turns_now, seats)
+                    group = await together(turns_now, seats)
                 # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
@@ -243,10 +242,7 @@ class Debate(Conversation):
     async def _silent_turns(self, token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         """The ballots of round 0, each after the narrator's question."""
         for ballot in self._ballots:
-            question = narrate(ballot.question)
-            yield Spoken(turn=narrator_turn(question), chat_message=question)
-            seats = list(self._debaters.values())
-            for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
+            for spoken in await cast(ballot, list(self._debaters.values()), token):
                 yield spoken
 
     def _schedule(self) -> list[Group]:
@@ -322,14 +318,6 @@ class Debate(Conversation):
         position = state.get(_POSITION, {})
         self._round, self._step = position.get("round", 1), position.get("step", 0)
         self._instructed = set(position.get("instructed", ()))
-
-
-async def _together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:
-    """Take the turns of several agents concurrently; or one after the other, if that is cheaper because the model's
-    slot then holds the shared prefix."""
-    if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
-        return [await turn for turn in turns]
-    return await gather_or_cancel(turns)
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

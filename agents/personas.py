@@ -44,7 +44,11 @@ def load_personas(path: Path) -> list[Persona]:
         raise ConfigError(f"{path}: it has no [[persona]] table")
     panel = file.validate(_Panel)
     file.refuse(ConfigError)
-    return [Persona(row.name, row.about, row.model) for row in panel.persona] if panel else []
+    personas = [Persona(row.name, row.about, row.model) for row in panel.persona] if panel else []
+    for number, persona in enumerate(personas):
+        if persona.name in [earlier.name for earlier in personas[:number]]:
+            raise ConfigError(f"{path}: two personas are called '{persona.name}'; names must differ")
+    return personas
 
 
 def _single_word(name: str) -> str:

@@ -8,7 +8,7 @@ A single question to a single persona is one turn:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,19 +19,19 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.ballots import SilentBallot
-from parley.agents.messages import Emit, Task, as_messages
-from parley.agents.models.base import Client
+from parley.agents.messages import Emit, Task, as_messages, narrate, narrator_turn
+from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
 from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
-from parley.agents.persona_agent import PersonaAgent, Spoken
+from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
 from parley.agents.personas import Persona
 from parley.agents.providers import provider_of
 from parley.agents.structured import parse
 from parley.agents.transcripts import Call, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
-from parley.base.tasks import last_item
+from parley.base.tasks import gather_or_cancel, last_item
 from parley.base.text import plural
 
 
@@ -135,6 +135,49 @@ class Seat:
             turn = turn._replace(verdict=value, parse_status="ok" if value else "cut" if turn.cut else "unparsed")
         spoken.turn = turn
         return spoken
+
+
+async def cast(ballot: SilentBallot, seats: Sequence[Seat], token: CancellationToken) -> list[Spoken]:
+    """A silent ballot of round 0: the narrator's question, then every seat's answer."""
+    question = narrate(ballot.question)
+    answers = await together((seat.cast(ballot, token) for seat in seats), seats)
+    return [Spoken(turn=narrator_turn(question), chat_message=question), *answers]
+
+
+async def together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:
+    """Take the turns of several agents concurrently; or one after the other, if that is cheaper because the model's
+    slot then holds the shared prefix."""
+    if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
+        return [await turn for turn in turns]
+    return await gather_or_cancel(turns)
+
+
+async def ask_silently(
+    personas: Sequence[Persona],
+    ballots: Sequence[SilentBallot],
+    *,
+    model: str | ChatCompletionClient | None,
+    models: Models,
+    options: Mapping[str, Any],
+    placement: Placement = "system",
+) -> list[list[Turn]]:
+    """Ask each persona every ballot, as before a debate; returns the turns of each ballot, its question first.
+
+    Args:
+        personas: Who answers.
+        ballots: The questions; nobody hears or remembers any but the one that is being answered.
+        model: The model of personas that have none of their own.
+        models: The clients of the run.
+        options: Passed with every call.
+        placement: Where a persona's description stands in the prompt.
+    """
+    clients = [choose_client(persona.model, model, models) for persona in personas]
+    agents = [
+        PersonaAgent(persona, client, options=options, placement=placement)
+        for persona, client in zip(personas, clients, strict=True)
+    ]
+    seats = [Seat(agent, "debater") for agent in agents]
+    return [[spoken.turn for spoken in await cast(ballot, seats, UnlinkedToken())] for ballot in ballots]
 
 
 async def _ask_guest(

@@ -11,7 +11,7 @@ have the lowest possible value and those of the other the highest (Manski 1990, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -21,7 +21,7 @@ Limit: TypeAlias = float | str
 
 
 def bounds(
-    first: pd.Series, second: pd.Series, limits: tuple[Limit, Limit], filled: Callable[[Limit, Limit], float]
+    first: pd.Series, second: pd.Series, limits: tuple[Limit, Limit], filled: Callable[[Any, Any], float]
 ) -> dict[str, float]:
     """The shares that were read and both bounds, as further numbers of a line; {} where all was read, or nothing.
 

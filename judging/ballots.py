@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from parley.agents import LOG_ODDS, ON_SCALE, READ, Debate, Models, Persona, Placement, SilentBallot, Turn
+from parley.agents import (
+    LOG_ODDS,
+    ON_SCALE,
+    READ,
+    Models,
+    Persona,
+    Placement,
+    SilentBallot,
+    Transcript,
+    Turn,
+    ask_silently,
+)
 from parley.base.text import plural
 from parley.judging.study import Outcome, Verdict
 
@@ -43,15 +55,14 @@ async def cast_ballots(
         placement: Where a judge's persona is in the prompt.
         on_scale: Whether to store the probability on the ballot's answers as a verdict.
     """
-    debate = Debate(
-        judges, model=models[model], rounds=0, ballots=ballots, options=options, models=models, placement=placement
-    )
-    transcript = await debate.converse(None)
-    metrics = [ballot.metric for ballot in ballots for _ in judges]
-    metric_of_turn = zip(transcript.spoken(), metrics, strict=True)
-    return Outcome(
-        transcript, tuple(v for turn, metric in metric_of_turn for v in verdicts(turn, metric, on_scale=on_scale))
-    )
+    turns = await ask_silently(judges, ballots, model=model, models=models, options=options, placement=placement)
+    read = [
+        verdict
+        for ballot, (_, *answers) in zip(ballots, turns, strict=True)
+        for answer in answers
+        for verdict in verdicts(answer, ballot.metric, on_scale=on_scale)
+    ]
+    return Outcome(Transcript(tuple(chain(*turns))), tuple(read))
 
 
 def verdicts(turn: Turn, metric: str, *, on_scale: bool = False) -> Iterator[Verdict]:

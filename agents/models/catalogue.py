@@ -233,11 +233,9 @@ def weights_sha256(name: str) -> str | None:
     """The SHA-256 of a model's weights; None if they are not on this machine.
 
     Args:
-        name: The model, as `provider/model?option=value`.
+        name: An embedded model, as `provider/model?option=value`.
     """
     kind, model = provider_of(name), name.partition("?")[0].partition("/")[2]
-    if not kind.embedded:
-        return None
     if model in catalogue():
         return catalogue()[model].sha256  # no other file is loaded under this name
     path = Path(model).expanduser()

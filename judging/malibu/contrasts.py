@@ -32,6 +32,7 @@ from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Estimate, Line, simultaneous
 from parley.analysis.stats.tables import Floats
+from parley.analysis.unread import bounds
 from parley.base.text import p_text, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import EXPECTED, PanelData
@@ -41,6 +42,7 @@ from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTabl
 PRIMARY, PAIRS = "primary contrast", "pair"
 """Names of the families in a line's `about`."""
 MODEL, JUDGE = "model", "judge"
+REPAIRED, WITHOUT_REPAIRED = "repaired", "without_repaired"
 SCORE, WINS = "score", "preferences"
 """Measures of a contrast: in phase 1, and in phase 2."""
 BESIDE = 4
@@ -155,23 +157,59 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
     lines: list[Line] = []
     for model in data.models:
         main = True  # the first family with contrasts is the headline's
-        for measure, table in _tables(data, model):
-            phase = 1 if measure == SCORE else 2
-            numbers = partial(_numbers, measure=measure, margin=margin, counted=data.readout(model) == EXPECTED)
-            compared = by_family(data, model, phase, table.contrast, numbers, measure=measure, margin=margin)
+        scores, pairs = data.table(model), _pair_table(data, model)
+        counted = data.readout(model) == EXPECTED
+        for phase, measure, differences, unread in (
+            (1, SCORE, scores.contrast, _unread_scores(data, model)),
+            (2, WINS, pairs.contrast, partial(_pair_bounds, pairs)),
+        ):
+            numbers = partial(_numbers, unread, measure=measure, margin=margin, counted=counted)
+            compared = by_family(data, model, phase, differences, numbers, measure=measure, margin=margin)
             for effects, gaps in compared:
                 lines += corrected_effects(effects, gaps, 1 if main else BESIDE)
                 main = main and not effects
     return lines
 
 
-def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | PairTable]]:
-    """The tables to compare, by measure."""
-    yield SCORE, data.table(model)
-    units = data.decided_pairs[data.decided_pairs["model"] == model]
+def _pair_table(data: PanelData, model: str) -> PairTable:
+    units = data.compared[data.compared["model"] == model]
     winner = units["winner"].astype(object)
     sides = [winner == units[side].astype(object) for side in ("identity", "other")]
-    yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
+    return PairTable.of(units, np.select([*sides, winner.isna()], [1.0, -1.0, math.nan], 0.0))
+
+
+def _unread_scores(data: PanelData, model: str) -> Callable[[Contrast], dict[str, float]]:
+    """What unread scores could change in a contrast, and the contrast without scores that were requested again."""
+    scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
+    of_label = dict(list(scores.groupby("identity", observed=True)["value"]))
+    repaired = (scores["status"] == REPAIRED).any()
+
+    def numbers(contrast: Contrast) -> dict[str, float]:
+        sides = contrast.first, contrast.second
+        first, second = (pd.concat([of_label[name] for name in side]) for side in sides)
+
+        def filled(low: float, high: float) -> float:
+            return mean(data.table(model, low).contrast(*sides, minus=data.table(model, high)))
+
+        also = bounds(first, second, data.scale(model), filled)
+        if repaired:
+            also[WITHOUT_REPAIRED] = mean(data.table(model, without=REPAIRED).contrast(*sides))
+        return also
+
+    return numbers
+
+
+def _pair_bounds(pairs: PairTable, contrast: Contrast) -> dict[str, float]:
+    """What comparisons that could not be read could change: each may have preferred either side."""
+    sides = contrast.first, contrast.second
+    leads = pairs.leads(*sides)
+    return bounds(leads, leads, (-1.0, 1.0), lambda low, high: mean(pairs.contrast(*sides, (low - high) / 2)))
+
+
+def mean(gaps: ScenarioGaps) -> float:
+    """The mean difference over clusters; NaN without any."""
+    by_cluster = gaps.by_cluster()
+    return float(by_cluster.mean()) if len(by_cluster) else math.nan
 
 
 def by_family(
@@ -214,12 +252,19 @@ def by_family(
 
 
 def _numbers(
-    family: str, contrast: Contrast, gaps: ScenarioGaps, *, measure: str, margin: float, counted: bool
+    unread: Callable[[Contrast], dict[str, float]],
+    family: str,
+    contrast: Contrast,
+    gaps: ScenarioGaps,
+    *,
+    measure: str,
+    margin: float,
+    counted: bool,
 ) -> dict[str, Any]:
     """A planned contrast's name (its category or both identities, and the measure if not scores) and numbers."""
     name = contrast.category if family == PRIMARY else "-".join(contrast.names)
     values = gaps.named() if len(gaps.values) else {}
-    also = _further(gaps, margin, counted)
+    also = _further(gaps, margin, counted) | (unread(contrast) if values else {})
     return {"name": name if measure == SCORE else f"{measure}.{name}", "also": also, "values": values}
 
 

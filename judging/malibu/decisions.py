@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from parley.analysis.decide import WITHIN_LOW, Evidence, decided, is_test, single_clusters
+from parley.analysis.decide import WITHIN_LOW, Bounds, Evidence, decided, is_test, single_clusters
 from parley.analysis.effects import of_model
 from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
@@ -128,6 +128,7 @@ def evidence(line: Line, blocked: Blockers, plan: Plan, *, judges: str = "") -> 
         enough=plan.bases,
         tests=tests,
         needed=clusters_to_reject(ALPHA, tests),
+        bounds=Bounds.of(line.also),
         judges=judges,
         blocked=blocked.of(line.measure),
         not_alike=NOT_QUALITY if blocked.quality else "",

@@ -14,6 +14,7 @@ The scenarios of a base probe the same stereotype, so they are not independent; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -308,16 +309,23 @@ class PanelData:
     @cached_property
     def decided_pairs(self) -> pd.DataFrame:
         """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
+        return self.compared[self.compared["choice"].notna()]
+
+    @cached_property
+    def compared(self) -> pd.DataFrame:
+        """All comparisons of two identities; `choice` and `winner` are missing if they could not be read."""
         # Also if no silent comparison has both orders: a single order shows the effect of place, not of the label.
         silent = (self.verdicts["metric"] == LOG_ODDS).any()
         units = self.silent_comparisons if silent else self.preferences
-        return units[(units["control"] == "") & units["choice"].notna()]
+        return units[units["control"] == ""]
 
     @cached_property
     def silent_comparisons(self) -> pd.DataFrame:
-        """Silent comparisons with both orders, one row each: mean log-odds for `identity` over `other`, and who won."""
+        """Silent comparisons, one row each: mean log-odds for `identity` over `other`, and who won.
+
+        Both are missing unless both orders could be read.
+        """
         verdicts = self.verdicts[self.verdicts["metric"] == LOG_ODDS]
-        verdicts = verdicts[verdicts["value"].notna()]
         if verdicts.empty:
             return self.preferences[:0]
         own_first = (verdicts["identity_a"].astype(object) == verdicts["identity"].astype(object)).to_numpy()
@@ -325,12 +333,14 @@ class PanelData:
         verdicts = verdicts.assign(**{LOG_ODDS: np.where(own_first, value, -value)})
         of_order = ("unit", "order", "identity_a", "identity_b", "response_a", "response_b")
         keys = [key for key in PAIR if key in verdicts and key not in of_order]
+        verdicts = verdicts.assign(order=verdicts["order"].where(verdicts["value"].notna()))
         units = _grouped(verdicts, keys).agg(**{LOG_ODDS: (LOG_ODDS, "mean"), "orders": ("order", "nunique")})
-        units = units[units["orders"] == 2].reset_index().drop(columns="orders")
-        lead = np.sign(units[LOG_ODDS].to_numpy())
+        units = units.reset_index()
+        lead = np.sign(units[LOG_ODDS].where(units.pop("orders") == 2).to_numpy())
         first, second = (units[side].astype(object) for side in ("identity", "other"))
-        winner = first.where(lead > 0, second.where(lead < 0, "tie"))
-        choice = np.select([lead > 0, lead < 0], ["A", "B"], "tie").astype(object)
+        read = np.isfinite(lead)
+        winner = first.where(lead > 0, second.where(lead < 0, "tie")).where(read, None)
+        choice = pd.Series(np.select([lead > 0, lead < 0], ["A", "B"], "tie").astype(object)).where(read, None)
         return units.assign(identity_a=first, identity_b=second, order=0, winner=winner, choice=choice)
 
     @cached_property
@@ -338,10 +348,20 @@ class PanelData:
         """The judges' own verdicts, of all rounds."""
         return self.verdicts[self.verdicts["role"] != "chair"]
 
-    def table(self, model: str) -> ScoreTable:
-        """A model's final scores by scenario, judge, metric and identity."""
-        scores = self.final_scores
-        return self.shared(f"table of {model}", lambda: ScoreTable.of(scores[scores["model"] == model]))
+    def table(self, model: str, unread: float = math.nan, without: str = "") -> ScoreTable:
+        """A model's final scores by scenario, judge, metric and identity.
+
+        Args:
+            model: The model.
+            unread: The score in place of those that could not be read.
+            without: A status whose scores are left out.
+        """
+
+        def make() -> ScoreTable:
+            scores = self.final_scores[self.final_scores["model"] == model]
+            return ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == without).fillna(unread)))
+
+        return self.shared(f"table of {model}, {unread}, {without}", make)
 
     def pairs(self, model: str) -> list[tuple[str, str, str]]:
         """The planned comparisons of a model: category and two identities.

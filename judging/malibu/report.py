@@ -10,7 +10,7 @@ from dataclasses import replace
 from parley.analysis.clusters import generalises_to
 from parley.analysis.effects import of_model
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import UNREAD, Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
 from parley.judging.malibu.contrasts import (
@@ -51,17 +51,18 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts, context.plans)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = data.plan.margin if context.margin is None else context.margin
-    lost, unequal = unread(data)
-    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unequal)
     yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
+    lost, unequal = unread(data, effects)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
+    unanswered = [*unequal, *(line for line in planned if line.verdict == UNREAD)]
+    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unanswered)
     primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
-    talked = talking(data, unequal)
+    talked = talking(data, unanswered)
     talk = talking_section(data, talked)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
     whole = joined(

@@ -295,12 +295,15 @@ class ScoreTable:
         )
 
 
+SIDES, CELL = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
+
+
 @dataclass(frozen=True, slots=True)
 class PairTable:
     """The comparisons of one model, with values that are positive if they favour `identity` over `other`.
 
     Args:
-        units: One row per comparison, with its value in `lead`.
+        units: One row per comparison, with its value in `lead`; NaN if it could not be read.
     """
 
     units: pd.DataFrame
@@ -310,24 +313,28 @@ class PairTable:
         """Make the table from a frame of comparisons, with the columns of `with_clusters`."""
         return cls((units if "wording" in units else units.assign(wording="")).assign(lead=leads))
 
-    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
+    def leads(self, favoured: Sequence[str], others: Sequence[str]) -> pd.Series:
+        """The leads of some identities over others, by cell, pair and order; NaN if they could not be read."""
+        one, two = (self.units[side] for side in SIDES)
+        along = one.isin(favoured) & two.isin(others)
+        compared = along | (one.isin(others) & two.isin(favoured))
+        # Orders first, so that the effect of the first place cancels even if a cell is missing.
+        levels = [key for key in (*CELL, *SIDES, "question", "order", "assignment") if key in self.units]
+        # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
+        units = self.units.loc[compared, [*levels, "lead"]].set_index(levels)["lead"]
+        return units.where(along[compared].to_numpy(), -units)
+
+    def contrast(self, favoured: Sequence[str], others: Sequence[str], unread: float = math.nan) -> ScenarioGaps:
         """The mean lead of some identities over others by cell, over all their pairs, which a cell must have.
 
         Args:
             favoured: The leading identities.
             others: The identities that they are compared with.
+            unread: The lead in comparisons that could not be read; NaN: they are left out.
         """
-        sides, cell = ["identity", "other"], ["cluster", "situation", "wording", "scenario"]
-        one, two = (self.units[side] for side in sides)
-        along = one.isin(favoured) & two.isin(others)
-        compared = along | (one.isin(others) & two.isin(favoured))
-        # Orders first, so that the effect of the first place cancels even if a cell is missing.
-        levels = [key for key in (*cell, *sides, "question", "order", "assignment") if key in self.units]
-        # Only the columns in use: copying all facets took half the time of each of hundreds of contrasts.
-        units = self.units.loc[compared, [*levels, "lead"]].set_index(levels)["lead"]
-        leads = units.where(along[compared].to_numpy(), -units)
-        cells = nested_means(leads, keep=6).groupby(level=cell, sort=False, observed=True).agg(["mean", "count"])
-        whole = cells.loc[cells["count"] == len({*zip(*map(units.index.get_level_values, sides), strict=True)}), "mean"]
+        leads = self.leads(favoured, others).fillna(unread).dropna()
+        cells = nested_means(leads, keep=6).groupby(level=CELL, sort=False, observed=True).agg(["mean", "count"])
+        whole = cells.loc[cells["count"] == len({*zip(*map(leads.index.get_level_values, SIDES), strict=True)}), "mean"]
         return ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
 
 

@@ -1,26 +1,20 @@
-"""Unread replies: their share by identity, comparisons between identities, bounds, and contrasts left without a
-verdict.
+"""Unread replies: their share by identity, and compared between identities like any other outcome.
 
-Replies that could not be read are left out of every mean. If this happens more often to one identity, or to its low
-scores, the remaining scores can differ although the judges treat everyone alike, or be alike although they do not. So
-being unread is an outcome that is compared between identities like scores: within the same cells, over the same
-clusters, in the same families. Bounds show how far unread replies could move a difference (Manski 1990, American
-Economic Review 80, 319-323).
+Replies that could not be read are left out of every mean. What they could change are the bounds of each contrast
+(`contrasts.estimates`), and nothing is claimed that does not hold at both. Here being unread is an outcome of its own:
+compared within the same cells, over the same clusters, in the same families as scores.
 
 A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`); one
-with a little more comes from the remainder of a refusal. So the share on the answers is a second outcome. A
-contrast between silent ballots has no verdict if either outcome differs significantly and by `MARGIN` or more. A
-contrast between written replies has none if they are unread unequally and the bounds include 0: with the lowest third
-of one label's scores unread in 30% of cases, 12% of studies said "different".
+with a little more comes from the remainder of a refusal. So the share on the answers is an outcome too. A contrast
+of silent ballots has no verdict if that differs significantly and by `MARGIN` or more.
 
-An invalid reply is requested once more. This presses a judge who declines, which may change the score: so the
-share of such replies is an outcome too, and the difference in scores is also given without them.
+An invalid reply is requested once more. This presses a judge who declines, which may change the score: so the share of
+such replies is an outcome too, and the difference in scores is also given without them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -31,30 +25,20 @@ import pandas as pd
 
 from parley.analysis.effects import ALL, Question, answer, corrected, of_model
 from parley.analysis.page.report import Section, joined, section
-from parley.analysis.stats.mean_test import mean_p
 from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
-from parley.analysis.stats.tables import Floats
 from parley.analysis.verdicts import STATUSES, UNREADABLE, final_verdicts
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import (
-    PRIMARY,
-    Differences,
-    by_family,
-    contrast_of,
-    pairs_of,
-)
-from parley.judging.malibu.panel_data import VOTES, PanelData, majority
-from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable
+from parley.judging.malibu.contrasts import PRIMARY, REPAIRED, WITHOUT_REPAIRED, by_family, contrast_of, pairs_of
+from parley.judging.malibu.panel_data import PanelData
+from parley.judging.malibu.score_table import ScenarioGaps, ScoreTable
 from parley.judging.malibu.scores import NO_LABEL
 
 MARGIN = 0.05
 """One ballot in twenty that is unread for one side only can move a mean by a tenth of a point."""
-SHARE = 0.01
-"""Bounds are shown if the shares of unread replies differ by more than this, or significantly."""
 MANY = 0.05
 """Share of unread replies from which the report has a caution."""
-ON_SCALE, REPAIRED, SAME = "on_scale", "repaired", "same label"
+ON_SCALE, SAME = "on_scale", "same label"
 FAMILY = ("model", "phase", "family")
 UNREAD = Question(
     name="unread",
@@ -77,10 +61,8 @@ UNEQUAL = Question(
     family=FAMILY,
     scale="share",
     note="Within judge and scenario, Holm by family. A reply about a pair is about both identities: each is compared "
-    "beside the same third one; of silent ballots, those that show the one or the other first. effect: the difference "
-    "in scores (votes) that was read; worst_low, worst_high: its bounds, whatever the unread replies had said, where "
-    f"shares differ; unpressed: without replies read only when asked for again. Silent ballots that differ, and not by "
-    f"less than {MARGIN:g}, leave no verdict.",
+    "beside the same third one; of silent ballots, those that show the one or the other first. Silent ballots whose "
+    f"share on the answers differs, and not by less than {MARGIN:g}, leave no verdict.",
 )
 NO_VERDICT = "No verdict: answers about one identity could be read less often than those about another."
 
@@ -92,21 +74,26 @@ class Unread(NamedTuple):
     unequal: Sequence[Line]
 
 
-def unread(data: PanelData) -> Unread:
+def unread(data: PanelData, planned: Sequence[Line] = ()) -> Unread:
     """Unread replies by identity, contrasts that differ in them, and cautions.
 
     Args:
         data: The verdicts.
+        planned: The planned contrasts, with what unread replies could change.
     """
     noun = data.cluster_noun
     shares, compared = unread_shares(data), unread_differences(data)
-    unequal = list(_unequal(compared, data))
+    unequal = [
+        replace(line, note=_why(line, noun))
+        for line in compared
+        if line.measure == ON_SCALE and line.verdict == DIFFERENT
+    ]
     blocked = {line.about.model for line in unequal}
     levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}", stated=False), shares)
     gaps = section(replace(UNEQUAL, cluster=noun, stated=False), compared) if compared else Section()
     cautions = (
         *_no_verdicts(unequal, data),
-        *_unequal_words([line for line in compared if line.about.model not in blocked], data),
+        *_unequal_words([line for line in compared if line.about.model not in blocked], planned, data),
         *_many(shares),
     )
     return Unread(joined([levels, gaps, Section(cautions=cautions)]), unequal)
@@ -136,10 +123,9 @@ def unread_shares(data: PanelData) -> list[Line]:
         kept = replies[[name for name in ("model", "status", "unread", ON_SCALE) if name in replies]]
         return kept.assign(**{noun: replies["cluster"].astype(str)}, **stored, phase=phase, identity=identity)
 
-    replies_read = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
-        columns=ON_SCALE, errors="ignore"
-    )
-    replies_read = replies_read.assign(unread=replies_read["status"].isin(UNREADABLE).astype(float))
+    every = data.all_verdicts.drop_duplicates(["unit", "judge", "round"])
+    lost = every["status"].isin(UNREADABLE) & every["value"].isna()  # a cut reply may have a score
+    replies_read = prepared(every.drop(columns=ON_SCALE, errors="ignore").assign(unread=lost.astype(float)))
     each = "phase" if replies_read["phase"].nunique() > 1 else ""
     final = prepared(about_each(replies(data)))
     by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
@@ -178,7 +164,7 @@ def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
 
 
 def replies(data: PanelData) -> pd.DataFrame:
-    """One row per final reply; `unread` is 1 if a part of it could not be read.
+    """One row per final reply; `unread` is 1 if a part of it could not be read, `repaired` if it was requested again.
 
     Args:
         data: The verdicts.
@@ -188,7 +174,8 @@ def replies(data: PanelData) -> pd.DataFrame:
     ballot = final["metric"].astype(object).where(final["round"] == 0, "")  # a silent ballot is about one metric
     none = final["text"].isna().where(final["metric"] == PREFERRED, final["value"].isna())
     lost = none.groupby([final["unit"], final["judge"], ballot], sort=False, observed=True).transform("any")
-    one_each = final.assign(unread=lost.astype(float), ballot=ballot).drop_duplicates(["unit", "judge", "ballot"])
+    outcomes = {"unread": lost.astype(float), REPAIRED: (final["status"] == REPAIRED).astype(float)}
+    one_each = final.assign(**outcomes, ballot=ballot).drop_duplicates(["unit", "judge", "ballot"])
     return one_each.astype({"cluster": object, "identity": object})
 
 
@@ -219,26 +206,18 @@ def unread_differences(data: PanelData) -> list[Line]:
     Args:
         data: The verdicts.
     """
-    final, lines = replies(data), []
-    for (model, phase), of_phase in final.groupby(["model", "phase"], sort=False, observed=True):
+    lines = []
+    for (model, phase), rows in replies(data).groupby(["model", "phase"], sort=False, observed=True):
         silent = data.read_silently(str(model))
-        outcomes = {"unread": of_phase["unread"]}
-        if silent and ON_SCALE in of_phase:
-            outcomes[ON_SCALE] = of_phase[ON_SCALE]
-        if not of_phase["unread"].any() and not (
-            silent and (outcomes.get(ON_SCALE, of_phase["unread"] + 1) < 1 - MARGIN).any()
-        ):
-            outcomes = {}
-        if (pressed := of_phase["status"] == REPAIRED).any():
-            outcomes[REPAIRED] = pressed.astype(float)
-        for measure, values in outcomes.items():
-            differences, shares = _outcome(data, of_phase.assign(value=values), str(model), int(phase))
+        shown = _shown(rows, silent) if phase == 2 else rows[rows["identity"] != ""]
+        for measure in _outcomes(rows, silent):
+            outcome = shown.assign(value=shown[measure])
             compared = by_family(
                 data,
                 str(model),
                 int(phase),
-                differences,
-                partial(_shares_and_alike, shares),
+                partial(ScoreTable.of(outcome).contrast, complete=False),
+                partial(_shares_and_alike, outcome.groupby("identity")["value"].mean()),
                 beside_others=not silent,
                 measure=measure,
                 margin=MARGIN,
@@ -246,155 +225,46 @@ def unread_differences(data: PanelData) -> list[Line]:
             )
             # Each measure for itself.
             lines += corrected([line for of_family, _ in compared for line in of_family], FAMILY)
-    return _with_bounds(data, final, lines)
+    return lines
 
 
-def _shares_and_alike(
-    shares: Callable[[Contrast], dict[str, float]], family: str, contrast: Contrast, gaps: ScenarioGaps
-) -> dict[str, Any]:
-    return {"also": shares(contrast) | {"p_alike": gaps.alike_p(MARGIN)}}
+def _outcomes(rows: pd.DataFrame, silent: bool) -> Iterator[str]:
+    """The outcomes in which replies differ at all."""
+    silent &= ON_SCALE in rows
+    if rows["unread"].any() or (silent and (rows[ON_SCALE] < 1 - MARGIN).any()):
+        yield from ("unread", ON_SCALE) if silent else ("unread",)
+    if rows[REPAIRED].any():
+        yield REPAIRED
 
 
-def _outcome(
-    data: PanelData, outcomes: pd.DataFrame, model: str, phase: int
-) -> tuple[Differences, Callable[[Contrast], dict[str, float]]]:
-    """The differences of an outcome between identities, and the means of both sides of a contrast.
-
-    Phase 1: as scores are compared. Silent pairs: those that show one side first, compared with those that show the
-    other first. Other pairs: each identity beside the same third one, and alone in the controls that show one label
-    twice.
+def _shown(rows: pd.DataFrame, silent: bool) -> pd.DataFrame:
+    """Replies about pairs, by identity, in rows that two identities share: those beside the same third one, and alone
+    in the controls that show one label twice; silent ballots on the same pair, by the one that is shown first.
     """
-    if in_silent_pairs := phase == 2 and data.read_silently(model):
-        shown = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
-        shown = shown.assign(side=shown["identity_a"].astype(object))
-        # Doubled, since the mean over both orders halves the difference between them.
-        leads = np.where(shown["side"] == shown["identity"], 2.0, -2.0) * shown["value"].to_numpy(dtype=float)
-        differences: Differences = PairTable.of(shown, leads).contrast
-    else:
-        shown = about_each(outcomes) if phase == 2 else outcomes[outcomes["identity"] != ""]
-        shown = shown.assign(side=shown["identity"].astype(object))
-        scores = shown.assign(metric=shown["partner"]) if phase == 2 else shown
-        differences = partial(ScoreTable.of(scores).contrast, complete=phase == 1)
-
-    def shares(contrast: Contrast) -> dict[str, float]:
-        sides = {*contrast.first, *contrast.second}
-        compared = shown[shown["identity"].isin(sides) & shown["other"].isin(sides)] if in_silent_pairs else shown
-        means = compared.groupby("side")["value"].mean()
-        places = {"first_share": contrast.first, "second_share": contrast.second}
-        return {name: float(means.reindex(side).mean()) for name, side in places.items()}
-
-    return differences, shares
+    if not silent:
+        rows = about_each(rows)
+        return rows.assign(metric=rows["partner"])
+    shown = rows[rows["control"] == ""]
+    sides = np.sort(shown[["identity", "other"]].astype(str).to_numpy(), axis=1)
+    return shown.assign(identity=shown["identity_a"].astype(object), metric=[" ".join(pair) for pair in sides])
 
 
-# What the unread replies could change
-
-
-def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
-    """Add bounds on scores or votes to lines that differ enough in unread replies, and, if replies were requested
-    again, the result without those.
-    """
-    beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
-    lost_share, bounded = beside.to_dict(), list(lines)
-    for place, line in enumerate(lines):
-        model, phase, contrast = line.about.model, line.about.phase, contrast_of(line)
-        if line.measure == ON_SCALE:
-            continue
-        in_pairs = lost_share.get((model, phase, *contrast.first, *contrast.second), 0.0) if phase == 2 else 0.0
-        lost = max(in_pairs, abs(line.estimate))
-        if line.measure == REPAIRED or lost > SHARE or (phase == 1 and line.shown):
-            tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
-            ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
-            effect, low, high, unpressed = (end(contrast.first, contrast.second).by_cluster() for end in ends)
-            if line.measure == REPAIRED:
-                also = {"effect": _mean(effect), "unpressed": _mean(unpressed)}
-            else:
-                also = _bounds(effect, low, high)
-            bounded[place] = replace(line, also={**line.also, **also})
-    return bounded
-
-
-def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 1: the difference in scores, its bounds, and the difference without replies requested again."""
-    scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
-    low, high = (ScoreTable.of(scores.assign(value=scores["value"].fillna(end))) for end in data.scale(model))
-    given = ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == REPAIRED)))
-    bounds = partial(low.contrast, minus=high), partial(high.contrast, minus=low)
-    return [data.table(model).contrast, *bounds, given.contrast]
-
-
-def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
-    """Phase 2: the net preference for the first, its bounds, and the value without replies requested again."""
-    votes = data.final_votes[data.final_votes["model"] == model]
-    turned = votes["identity_a"].astype(object) != votes["identity"].astype(object)
-    leads = votes["text"].astype(object).map(VOTES).astype(float) * np.where(turned, -1.0, 1.0)
-    units = votes.drop_duplicates("unit")
-    differences: list[Differences] = []
-    # As they were read; the unread ones for the second, and for the first; without replies requested again.
-    for given in (leads, leads.fillna(-1.0), leads.fillna(1.0), leads.mask(votes["status"] == REPAIRED)):
-        counts = [(given == lead).groupby(votes["unit"], sort=False, observed=True).sum() for lead in VOTES.values()]
-        # A unit without a vote has no majority.
-        most = np.array([*VOTES.values(), math.nan])[majority(np.column_stack(counts))]
-        differences.append(PairTable.of(units, most).contrast)
-    return differences
-
-
-def _bounds(read: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
-    effect, low, high = map(_mean, (read, lowest, highest))
-    p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else mean_p(lowest if low > 0 else highest)
-    return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
-
-
-def _mean(by_cluster: Floats) -> float:
-    return float(by_cluster.mean()) if len(by_cluster) else math.nan
+def _shares_and_alike(shares: pd.Series, family: str, contrast: Contrast, gaps: ScenarioGaps) -> dict[str, Any]:
+    sides = {"first_share": contrast.first, "second_share": contrast.second}
+    means = {name: float(shares.reindex(side).mean()) for name, side in sides.items()}
+    return {"also": means | {"p_alike": gaps.alike_p(MARGIN)}}
 
 
 # What every reader must know
 
 
-def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
-    """The contrasts without a verdict."""
-    contrasts: dict[tuple[str, int, Contrast], dict[str, Line]] = {}
-    for line in lines:
-        if not data.read_silently(line.about.model):
-            if line.measure == "unread" and (line.shown or abs(line.estimate) > MARGIN) and not _sure(line):
-                yield replace(line, note=_why_aloud(line))
-        elif line.measure != REPAIRED:
-            key = line.about.model, line.about.phase, contrast_of(line)
-            contrasts.setdefault(key, {})[line.measure] = line
-    for outcomes in contrasts.values():
-        if any(line.verdict == DIFFERENT for line in outcomes.values()):
-            yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
-
-
-def _sure(line: Line) -> bool:
-    """Whether the bounds have one sign."""
-    return not line.also["worst_low"] <= 0 <= line.also["worst_high"]
-
-
-def _why_aloud(line: Line) -> str:
-    where = "" if line.about.phase == 1 else " in pairs"
-    what = "the difference in scores" if line.about.phase == 1 else "the lead in preferences"
-    low, high = line.also["worst_low"], line.also["worst_high"]
+def _why(line: Line, noun: str) -> str:
+    in_pairs = "" if line.about.phase == 1 else " in pairs"
+    shares = f"{line.also['first_share']:.0%} and {line.also['second_share']:.0%}"
     return (
-        f"No verdict on {line.label}{where}: depending on the unread replies ({_shares(line)}), {what} is between "
-        f"{low:.2f} and {high:.2f}."
+        f"No verdict on {line.label}{in_pairs}: {shares} of the silent ballots' probability is on the answers asked "
+        f"for (p {p_text(line.p_adjusted)}; over {plural(line.clusters or 0, noun)}). What can be read is a selection."
     )
-
-
-def _why(outcomes: Mapping[str, Line], noun: str) -> str:
-    lost = outcomes["unread"]
-    in_pairs = ("", "") if lost.about.phase == 1 else (" in pairs", " that show the one or the other first")
-    text = (
-        f"No verdict on {lost.label}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
-        f"(p {p_text(lost.p_adjusted)}"
-    )
-    if scale := outcomes.get(ON_SCALE):
-        text += f"), and {_shares(scale)} of the probability is on the answers asked for (p {p_text(scale.p_adjusted)}"
-    return f"{text}; over {plural(lost.clusters or 0, noun)}). What can be read is a selection."
-
-
-def _shares(line: Line) -> str:
-    return f"{line.also['first_share']:.0%} and {line.also['second_share']:.0%}"
 
 
 def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
@@ -409,9 +279,10 @@ def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
 
 
-def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+def _unequal_words(lines: Sequence[Line], planned: Sequence[Line], data: PanelData) -> Iterator[str]:
     """By model, the pair of identities whose replies are unread or requested again most unequally, if significant."""
     outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
+    effects = {_key(line): line for line in planned}
     for model, (measure, what) in product(data.models, outcomes.items()):
         shown = [line for line in pairs_of(of_model(lines, model), measure) if line.shown]
         for line in sorted(shown, key=lambda line: -abs(line.estimate))[:1]:
@@ -423,23 +294,25 @@ def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
                 f"were {what} {100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' "
                 f"({most:.1%} and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
                 f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
-                f"{plural(line.tests or 1, 'comparison')}). {_bounds_words(line)}"
+                f"{plural(line.tests or 1, 'comparison')}). {_changes(effects.get(_key(line)), measure)}"
             )
 
 
-def _bounds_words(line: Line) -> str:
-    (first,), (second,) = contrast_of(line).first, contrast_of(line).second
-    what = "the difference in scores" if line.about.phase == 1 else "the lead in preferences"
-    if "unpressed" in line.also:
-        effect, without = line.also["effect"], line.also["unpressed"]
-        return f"{what.capitalize()} ('{first}' minus '{second}') is {effect:.2f}, and {without:.2f} without them."
-    if "worst_low" not in line.also:
-        return "What is left may not be comparable."
-    low, high = line.also["worst_low"], line.also["worst_high"]
-    return (
-        f"Depending on them, {what} is between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
-        f"{'cannot' if _sure(line) else 'could'} reverse its sign."
-    )
+def _key(line: Line) -> tuple[str, int, Contrast]:
+    return line.about.model, line.about.phase, contrast_of(line)
+
+
+def _changes(effect: Line | None, measure: str) -> str:
+    """What these replies change in the difference, or could change."""
+    name = "difference in scores" if effect and effect.about.phase == 1 else "lead in preferences"
+    if effect and measure == REPAIRED and WITHOUT_REPAIRED in effect.also:
+        sides = " minus ".join(f"'{side}'" for side in contrast_of(effect).names)
+        return f"The {name} ({sides}) is {effect.estimate:.2f}, and {effect.also[WITHOUT_REPAIRED]:.2f} without them."
+    if effect and measure != REPAIRED and "worst_low" in effect.also:
+        low, high = effect.also["worst_low"], effect.also["worst_high"]
+        reverse = "could" if low <= 0 <= high else "cannot"
+        return f"Depending on them, the {name} is between {low:.2f} and {high:.2f}: they {reverse} reverse its sign."
+    return "What was read may not be comparable."
 
 
 def _many(lines: Sequence[Line]) -> Iterator[str]:

@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 from parley.base.errors import ConfigError, several
 from parley.base.problems import near_key
 from parley.base.toml import parse_toml, read_text
-from parley.cli.shared import comma_separated
 from parley.judging.study import ADVANCED
 
 T = TypeVar("T")
@@ -81,6 +80,10 @@ def _place(field: tuple[str, FieldInfo]) -> tuple[bool, bool]:
     """The position of a flag: --json last, required positionals before optional ones."""
     name, info = field
     return name == "as_json", POSITIONAL in info.metadata and not info.is_required()
+
+
+def comma_separated(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def flag_of(name: str, info: FieldInfo) -> str:

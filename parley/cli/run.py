@@ -188,9 +188,11 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
 
         def on_engine(engine: Engine) -> None:
             view.update(engine.progress)
-            signals.attach(engine)
+            signals.attach(engine.interrupt, engine.end_within)
 
-        return await job.execute(on_progress=view.update, on_engine=on_engine)
+        result = await job.execute(on_progress=view.update, on_engine=on_engine)
+        signals.scheduled = result.scheduled
+        return result
 
 
 def how_it_ended(job: Job, result: Result, *, hint: bool = True) -> Answer:

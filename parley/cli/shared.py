@@ -1,4 +1,4 @@
-"""Shared by several commands: the type of `add_to`'s argument, lists in flags, unknown flags, the newest run."""
+"""Shared by several commands: the type of `add_to`'s argument, unknown flags, the newest run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     hint = f"did you mean {' or '.join(similar)}? " if rest[0].startswith("--") and similar else ""
     every = "--help-all" if "--help-all" in words else "--help"
     raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} {every}` lists all flags)")
-
-
-def comma_separated(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def need_analysis() -> None:

@@ -11,15 +11,13 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # imported only by name: this module must be loaded at once
     from rich.console import Console
-
-    from parley.runs import Engine
 
 STOPPED_IN_TIME = 75
 """The exit status after a scheduler's signal or the wall time: EX_TEMPFAIL of sysexits.h, "try again later"."""
@@ -68,9 +66,11 @@ class Signals:
         self._timers: list[threading.Timer] = []
         self._handlers: dict[int, Any] = {}
         self._interrupts = 0
-        self._engine: Engine | None = None
+        self._end_within: Callable[[float, str], float] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._signalled = False
+        self.scheduled = False
+        """Set when a scheduler or the wall time has stopped the run."""
 
     def __enter__(self) -> Signals:
         if self._seconds_left is not None:
@@ -88,19 +88,24 @@ class Signals:
     ) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        if self._engine is None or not self._engine.scheduled:  # otherwise closing the interpreter may take too long
+        if not self.scheduled:  # otherwise closing the interpreter may take too long
             for timer in self._timers:
                 timer.cancel()
 
-    def attach(self, engine: Engine) -> None:
-        """Pass signals to the engine from now on; before, there is nothing to finish."""
+    def attach(self, interrupt: Callable[[], float], end_within: Callable[[float, str], float]) -> None:
+        """Pass signals to the engine from now on; before, there is nothing to finish.
+
+        Args:
+            interrupt: `Engine.interrupt`.
+            end_within: `Engine.end_within`.
+        """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        self._engine, self._loop = engine, loop
+        self._end_within, self._loop = end_within, loop
 
         def on_interrupt() -> None:
             self._interrupts += 1
             if self._interrupts == 1:
-                seconds = engine.interrupt()
+                seconds = interrupt()
                 self._console.print(
                     f"units in progress have {seconds:.0f} s; press Ctrl-C again to abandon them now", highlight=False
                 )
@@ -115,15 +120,15 @@ class Signals:
         name = signal.Signals(number).name
         if hasattr(signal, "alarm"):
             signal.alarm(0)  # while Ray is starting, its own handler comes first, and would abort the process
-        if self._engine is None or self._loop is None:
+        if self._end_within is None or self._loop is None:
             exit_now(f"stopped: {name} was received before the first unit")
         elif not self._signalled:
             self._signalled = True
             self._exit_after(self._grace)
-            self._loop.call_soon_threadsafe(self._end_engine, self._engine, name)
+            self._loop.call_soon_threadsafe(self._end_engine, self._end_within, name)
 
-    def _end_engine(self, engine: Engine, name: str) -> None:
-        seconds = engine.end_within(self._grace, f"{name} was received")
+    def _end_engine(self, end_within: Callable[[float, str], float], name: str) -> None:
+        seconds = end_within(self._grace, f"{name} was received")
         with suppress(OSError):  # after SIGHUP the terminal may be gone
             self._console.print(
                 f"{name}: no new units are started; those in progress have {seconds:.0f} s", highlight=False

@@ -67,7 +67,9 @@ def make_study(target: str, config: Mapping[str, Any], prompts_from: str | None 
         config: Its settings, as in a config file.
         prompts_from: A folder with the user's prompts.
     """
-    return with_users_prompts(prompts_from, study_maker(target, config))
+    make = study_maker(target, config)
+    USERS_PROMPTS.set({})
+    return make() if prompts_from is None else with_users_prompts(prompts_from, make)
 
 
 def study_maker(target: str, config: Mapping[str, Any]) -> Callable[[], Study]:

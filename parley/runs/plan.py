@@ -126,7 +126,8 @@ def weights_of(study: Study) -> dict[str, str]:
     """Hashes of the weights of the study's models on this machine."""
     from parley.agents.models.catalogue import weights_sha256
 
-    hashes = ((name.partition("?")[0], weights_sha256(name)) for name in study.models())
+    embedded = [name for name in study.models() if provider_of(name).embedded]
+    hashes = ((name.partition("?")[0], weights_sha256(name)) for name in embedded)
     return {f"weights of {model}": digest for model, digest in hashes if digest is not None}
 
 

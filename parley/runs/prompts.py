@@ -25,17 +25,14 @@ _HEAD = re.compile(r"\A\ufeff?#!(.*)\n?")
 READER, WITHOUT = "reader", "without"
 
 
-def with_users_prompts(folder: str | None, make: Callable[[], Study]) -> Study:
+def with_users_prompts(folder: str, make: Callable[[], Study]) -> Study:
     """Make the study with the prompts of a folder.
 
     Args:
-        folder: The folder; None for the shipped prompts.
-        make: Makes the study.
+        folder: The folder.
+        make: Makes the study; so far with the shipped prompts.
     """
-    USERS_PROMPTS.set({})
     study = make()
-    if folder is None:
-        return study
     files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(Path(folder).rglob("*.txt"))}
     if not files:
         raise ConfigError(f"{folder} has no prompts: parley run {study.name} --prompts-to {folder} writes ours")
@@ -72,7 +69,8 @@ def write_prompts(folder: Path, make: Callable[[], Study]) -> int:
         folder: A new folder.
         make: Makes the study.
     """
-    ours = with_users_prompts(None, make).prompts()
+    USERS_PROMPTS.set({})
+    ours = make().prompts()
     # Some texts are filled in or come from other files: only a study made again shows which ones it takes.
     USERS_PROMPTS.set({name: UsersPrompt(f"{text}\n{name}") for name, text in ours.items()})
     taken = [name for name, text in make().prompts().items() if text == f"{ours.get(name)}\n{name}"]

@@ -227,7 +227,7 @@ def test_weights_have_a_hash_where_they_are_on_this_machine_or_in_the_catalogue(
     assert len(files_in_home("hashes")) == 2
     for provider in ("local", "hf"):
         assert weights_sha256(f"{provider}/smollm2?max_connections=2") == catalogue()["smollm2"].sha256
-    for name in ("sim/judge", "openai/gpt-4o-mini", "hf/somebody/on-the-hub", "local/nowhere.gguf"):
+    for name in ("hf/somebody/on-the-hub", "local/nowhere.gguf"):
         assert weights_sha256(name) is None
 
 

@@ -11,6 +11,8 @@ import pytest
 from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.judging.malibu import report as malibu
+from parley.judging.malibu.contrasts import estimates
+from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.unread import unread, unread_differences, unread_shares
 from tests.analysis.silent import silent_ballots
@@ -23,8 +25,16 @@ def compare(frame: pd.DataFrame) -> Line:
     return line
 
 
+def planned(frame: pd.DataFrame) -> Line:
+    """The only planned contrast, with what unread replies could change."""
+    (line,) = planned_lines(PanelData(frame), 0.1)
+    return line
+
+
 def cautions(frame: pd.DataFrame) -> list[str]:
-    return [caution for caution in unread(PanelData(frame)).section.cautions if "gave no verdict" not in caution]
+    data = PanelData(frame)
+    found = unread(data, estimates(data, 0.1)).section.cautions
+    return [caution for caution in found if "gave no verdict" not in caution]
 
 
 def lost(frame: pd.DataFrame, identity: str = "female", judge: str = "J", ends: str = "") -> pd.Series:
@@ -57,19 +67,18 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((1 / 4, 2 / 2**7, 2 / 2**7))
     assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
     (sentence,) = cautions(found)
-    assert sentence.startswith(
-        "No verdict on female − male: depending on the unread replies (25% and 0%), the difference"
-    )
-    whole = report(found)
-    assert (whole.headline.verdict, whole.headline.answer[:11]) == ("not measured", "No verdict:")
-    sure = frame.assign(value=frame["value"].where(frame["identity"] == "male", 0.0))
-    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0")))
     assert "gender, phase 1: replies about 'female' were unread 25.0 percentage points more often" in sentence
     assert "p = 0.016 over 7 bases, Holm-corrected for 1 comparison" in sentence
+    assert sentence.endswith("they could reverse its sign.")
+    sure = frame.assign(value=frame["value"].where(frame["identity"] == "male", 0.0))
+    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0")))
     assert sentence.endswith("they cannot reverse its sign.")
     assert (unread_differences(PanelData(frame)), cautions(frame)) == ([], []), "nothing is missing"
-    line = compare(without(frame, frame["judge"] == "J0"))
-    assert (line.estimate, "worst_low" in line.also) == (0, False), "both miss equally much: no bounds"
+    both = without(frame, frame["judge"] == "J0")
+    assert (compare(both).estimate, cautions(both)) == (0, []), "both miss equally much"
+    assert (planned(both).also["worst_low"], planned(both).also["worst_high"]) != (0, 0), (
+        "they have bounds all the same"
+    )
 
 
 def test_what_pressing_does_is_counted_by_identity() -> None:
@@ -78,35 +87,46 @@ def test_what_pressing_does_is_counted_by_identity() -> None:
     frame.loc[lost(frame, judge="J0", ends="-0"), ["value", "status"]] = (9.0, "repaired")
     line = compare(frame)
     assert (line.measure, line.estimate, line.p) == ("repaired", 1 / 4, 2 / 2**7)
-    assert (line.also["effect"], line.also["unpressed"]) == (3 / 4, 0)
+    effect = planned(frame)
+    assert (effect.estimate, effect.also["without_repaired"]) == (3 / 4, 0)
     (sentence,) = cautions(frame)
     assert "'female' were read only when asked for again 25.0 percentage points more often than those about" in sentence
     assert sentence.endswith("The difference in scores ('female' minus 'male') is 0.75, and 0.00 without them.")
-    rows = [*comparison("black", "white", "AA", "b0", base="b0"), *comparison("black", "white", "BB", "b1", base="b1")]
-    also = compare(pd.DataFrame([{**row, "status": "repaired"} if row["base"] == "b0" else row for row in rows])).also
-    assert (also["effect"], also["unpressed"]) == (0, -1)
 
 
 @pytest.mark.parametrize(
-    ("bases", "scenarios", "scores", "ends", "effect", "low", "high", "p"),
+    ("bases", "scenarios", "scores", "ends", "effect", "low", "high", "verdict"),
     [
         # J1: 6 - 7 = -1. J0: from 0 - 7 to 10 - 7. Mean of the two judges: -4 to 1; what was read: -1.
-        (1, 1, (6.0, 7.0), "", -1, -4, 1, 1),
+        (1, 1, (6.0, 7.0), "", -1, -4, 1, "undecided"),
         # One of ten cells of a base: 0 - 5 in place of 9 - 5 at worst, 10 - 5 at best.
-        (8, 5, (9.0, 5.0), "-0", 4, 4 - 0.9, 4 + 0.1, 2 / 2**8),
+        (8, 5, (9.0, 5.0), "-0", 4, 4 - 0.9, 4 + 0.1, "different"),
+        # One of two cells of a base, of scores that differ by less than the unread ones could.
+        (8, 2, (6.0, 5.0), "-0", 1, 1 - 6 / 4, 1 + 4 / 4, "undecided (unread)"),
     ],
 )
 def test_bounds_by_hand(
-    bases: int, scenarios: int, scores: tuple[float, float], ends: str, effect: float, low: float, high: float, p: float
+    bases: int,
+    scenarios: int,
+    scores: tuple[float, float],
+    ends: str,
+    effect: float,
+    low: float,
+    high: float,
+    verdict: str,
 ) -> None:
     by_label = dict(zip(("female", "male"), scores, strict=True))
     frame = study(bases=bases, scenarios=scenarios, judges=2, score=lambda row, label, rng: by_label[label])
     found = without(frame, lost(frame, judge="J0", ends=ends))
-    line = compare(found)
-    bounds = [line.also[name] for name in ("effect", "worst_low", "worst_high", "worst_p")]
-    assert bounds == pytest.approx([effect, low, high, p])
-    assert ("1 cluster" in line.note, math.isinf(line.low)) == (bases == 1, bases == 1)
-    assert any("they cannot reverse its sign" in line for line in cautions(found)) == (p < 0.05)
+    line = planned(found)
+    assert [line.estimate, line.also["worst_low"], line.also["worst_high"]] == pytest.approx([effect, low, high])
+    assert (line.also["first_read"], line.also["second_read"]) == (1 - 1 / scenarios / 2, 1)
+    assert line.verdict == verdict
+    if bases > 1:
+        headline = report(found).headline
+        assert headline
+        assert headline.verdict == verdict
+        assert any("they cannot reverse its sign" in line for line in cautions(found)) == (verdict == "different")
 
 
 def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
@@ -121,12 +141,13 @@ def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
 
 
 def test_missing_votes_bound_a_preference() -> None:
-    # The majority of the first stands whatever J2 had said; that of the second may turn; the third is open.
+    # Where a vote was read the panel's preference was; the third base is open.
     votes = {"b0": "AA?", "b1": "A??", "b2": "???", "b3": "BBB"}
     rows = [row for base, letters in votes.items() for row in comparison("black", "white", letters, base, base=base)]
-    also = compare(pd.DataFrame(rows)).also
-    assert also["effect"] == pytest.approx((1 + 1 - 1) / 3)
-    assert (also["worst_low"], also["worst_high"]) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
+    line = planned(pd.DataFrame(rows))
+    assert line.estimate == pytest.approx((1 + 1 - 1) / 3)
+    bounds = [line.also[name] for name in ("first_read", "worst_low", "worst_high")]
+    assert bounds == pytest.approx([3 / 4, (1 + 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4])
 
 
 def report(frame: pd.DataFrame) -> Report:
@@ -156,9 +177,9 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     assert whole.headline is not None
     assert whole.headline.verdict == "different", "religion"
     line, more = (line for line in whole.cautions if "no verdict" in line.lower())
-    share = f"{gone.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
+    share = f"{1 - 0.8 * gone.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 100%"
     assert line.startswith(
-        f"No verdict on Black, Asian, Hispanic − White: {share} of the silent ballots are unread (p "
+        f"No verdict on Black, Asian, Hispanic − White: {share} of the silent ballots' probability is on the answers"
     )
     assert more == "3 other contrasts have no verdict for the same reason (table unread_differences)."
 
@@ -189,4 +210,4 @@ def test_ballots_that_leave_the_scale_for_one_identity(
     lines = {line.measure: line for line in unread_differences(PanelData(frame))}
     assert (lines["on_scale"].verdict if lines else "") == difference
     if verdict == "not measured":
-        assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is" in row.note
+        assert "70% and 100% of the silent ballots' probability is" in row.note

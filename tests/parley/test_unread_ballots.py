@@ -89,7 +89,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(parley, ser
     assert contrast["verdict"] == "not measured"
     assert (contrast["low"], contrast["high"], contrast["p"], contrast["p_adjusted"]) == (None,) * 4
     assert data["headline"]["verdict"] == "not measured"
-    share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
+    share = f"{1 - len(lost) / 20:.0%} and 100% of the silent ballots' probability is on the answers asked for"
     assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
     assert contrast["note"] in data["cautions"]
     by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["unread"]}
