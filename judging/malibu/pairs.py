@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,10 +36,10 @@ RATES = Question(
     cluster="base",
     null=0.5,
     scale="share",
-    note="Silent pairs: the mean probability of being preferred, over both orders. Debated pairs: the share of votes, ties "
-    "as half; without_ties: without them. Averaged within judge, judges, base. The intervals are simultaneous, also with a "
-    "model's other families. Win rates of a category are zero-sum: if one identity is preferred more, the others are "
-    "less. Single pairs are in the table of differences.",
+    note="Silent pairs: the mean probability of being preferred, over both orders. Debated pairs: the share of votes, "
+    "ties as half; without_ties: without them. Judges are averaged, then bases. The intervals are simultaneous, also "
+    "with a model's other families. Win rates of a category are zero-sum: if one identity is preferred more, the "
+    "others are less. Single pairs are in the table of differences.",
     stated=False,
 )
 FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
@@ -79,7 +80,8 @@ def win_rate_lines(data: PanelData) -> list[Line]:
     Args:
         data: The verdicts.
     """
-    rates, decided = _rates(data.compared), _rates(data.compared_without_ties)
+    rates, names = _rates(data.compared), ["model", "category", "identity"]
+    without_ties = _rates(data.compared_without_ties).groupby(level=names, observed=True).mean()
     lines: list[Line] = []
     for model, of_model in rates.groupby(level="model", sort=False, observed=True):
         labels = of_model.groupby(level="category", sort=False, observed=True)
@@ -90,7 +92,6 @@ def win_rate_lines(data: PanelData) -> list[Line]:
             category, identity = map(str, keys)
             test = mean_test(by_base - 0.5, level)
             ends = {name: getattr(test, name) + 0.5 for name in ("estimate", "low", "high")}
-            without_ties = decided[(model, category, identity)].mean()
             lines.append(
                 Line.of(
                     replace(test, **ends),
@@ -102,7 +103,7 @@ def win_rate_lines(data: PanelData) -> list[Line]:
                     measure="rate",
                     name=f"win-rate.{identity}",
                     reference=0.5,
-                    also={"without_ties": float(without_ties)},
+                    also={"without_ties": float(without_ties.get((model, category, identity), math.nan))},
                     values=by_base.droplevel([0, 1, 2]).to_dict(),
                 )
             )
@@ -113,7 +114,8 @@ def _rates(compared: pd.DataFrame) -> pd.Series:
     """The win rate of each identity by model, category and cluster."""
     turned = compared.rename(columns={"identity": "other", "other": "identity"}).assign(lead=-compared["lead"])
     both = pd.concat([compared, turned]).dropna(subset="lead")
-    levels = ["model", "category", "identity", "cluster", "scenario", "other"]
+    levels = ["model", "category", "identity", "cluster", "scenario", "other", "order", "assignment"]
+    levels = [name for name in levels if name in both]
     return (1 + nested_means(both.astype(dict.fromkeys(levels, str)).set_index(levels)["lead"], keep=4)) / 2
 
 
