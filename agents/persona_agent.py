@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autogen_agentchat.agents import BaseChatAgent
-from autogen_agentchat.base import Response
+from autogen_agentchat.base import ChatAgent, Response
 from autogen_agentchat.messages import (
     BaseAgentEvent,
     BaseChatMessage,
@@ -74,6 +74,13 @@ an embedded model then processes it once, and vendors' prompt caches bill it onc
 
 
 _MESSAGES = TypeAdapter(list[LLMMessage])
+
+
+def persona_of(agent: ChatAgent) -> str:
+    """The description that an agent plays: its system message, or what other agents read if it has none."""
+    if isinstance(agent, PersonaAgent):
+        return agent.persona.about
+    return "\n".join(str(message.content) for message in getattr(agent, "_system_messages", ())) or agent.description
 
 
 class PersonaAgent(BaseChatAgent):

@@ -24,7 +24,7 @@ from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
-from parley.agents.persona_agent import PersonaAgent
+from parley.agents.persona_agent import PersonaAgent, persona_of
 from parley.agents.transcripts import Call, Transcript, Turn, number_rounds, record_calls
 from parley.base.errors import ConfigError
 
@@ -127,6 +127,7 @@ class RecordedTeam:
     async def _turns(self, task: Task) -> tuple[list[Turn], str]:
         messages = as_messages(task)
         turns = [narrator_turn(message) for message in messages]
+        personas = {part.name: persona_of(part) for part in containers(self.team) if isinstance(part, ChatAgent)}
         thoughts: list[str] = []
         attributed: set[int] = set()
         stop = ""
@@ -147,6 +148,7 @@ class RecordedTeam:
                     role="narrator" if item.source == NARRATOR else "debater",
                     round=1,
                     text=item.to_model_text(),
+                    persona=personas.get(item.source, ""),
                     verdict=item.content if typed else None,  # type: ignore[attr-defined]
                     parse_status="ok" if typed else None,
                     calls=tuple(calls),

@@ -25,7 +25,7 @@ from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
 from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
-from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
+from parley.agents.persona_agent import PersonaAgent, Placement, Spoken, persona_of
 from parley.agents.personas import Persona
 from parley.agents.providers import provider_of
 from parley.agents.structured import parse
@@ -64,7 +64,7 @@ class Seat:
 
     @property
     def persona(self) -> str:
-        return self.agent.persona.about if isinstance(self.agent, PersonaAgent) else self.agent.description
+        return persona_of(self.agent)
 
     async def speak(
         self,

@@ -266,7 +266,7 @@ def _gaps(both: pd.DataFrame) -> Iterator[Line]:
 def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
     """One comparison with its test, with both means over clusters, and McNemar's p where all values of units
     are 0 or 1."""
-    test = paired_difference(rows["difference"], np.zeros(len(rows)), rows["cluster"])
+    test = paired_difference(rows["value_second"], rows["value_first"], rows["cluster"])
     also = {side: float(rows[f"value_{side}"].groupby(rows["cluster"]).mean().mean()) for side in ("first", "second")}
     if units and {*rows["value_first"], *rows["value_second"]} <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(rows["value_first"], rows["value_second"])

@@ -27,7 +27,7 @@ from parley.analysis.decide import concluded
 from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.mean_test import alike_p, mean_test
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.stats.paired import DECIMALS, widest
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
@@ -69,8 +69,10 @@ def share(values: pd.Series, clusters: pd.Series) -> Estimate:
 
 def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Estimate:
     """The mean over clusters of first minus second."""
-    differences = rows[measure].astype(float) - rows[f"{measure}_second"].astype(float)
-    return replace(mean_test(gaps(differences, rows[cluster])), n=int(differences.notna().sum()))
+    first, second = (rows[name].astype(float) for name in (measure, f"{measure}_second"))
+    differences = first - second
+    test = mean_test(gaps(differences, rows[cluster]), farthest=widest(first, second))
+    return replace(test, n=int(differences.notna().sum()))
 
 
 def gaps(differences: pd.Series, clusters: pd.Series) -> pd.Series:
@@ -303,7 +305,7 @@ def _estimated(
     if question.arms and question.limits:
         also |= bounds(values, second, question.limits, partial(_filled, question, rows, measure))
     if not math.isnan(question.margin):
-        also["p_alike"] = alike_p(gaps(differences, clusters), question.margin)
+        also["p_alike"] = alike_p(gaps(differences, clusters), question.margin, widest(values, second))
     return result, also, by_cluster(differences if question.arms else values, clusters, result.estimate)
 
 

@@ -65,6 +65,7 @@ def gain_lines(
     units: Units = lambda about: {},
     outside: str = "by {}",
     limits: tuple[float, float] = (0.0, 100.0),
+    planned: Callable[[Mapping[str, Any]], bool] = lambda about: True,
 ) -> list[Line]:
     """By group: the gain by the loop's own scorer, which is not planned, and by the outside measure.
 
@@ -77,10 +78,11 @@ def gain_lines(
         units: The facets of the units behind a line.
         outside: What the outside scores are, with a placeholder for the measure's name.
         limits: The lowest and the highest possible score, for the bounds where some could not be read.
+        planned: Whether the outside gain of a group is planned, from what it is about.
     """
     lines: list[Line] = []
     for key, group in items.groupby(list(by), sort=False, observed=True):
-        complete = group.dropna(subset=list(SCORES))
+        complete = group.dropna(subset=[name for name in SCORES if group[name].notna().any()])
         about = dict(zip(by, key, strict=True))
         about["outside"] = "; ".join(sorted(set(complete["outside"].astype(str))))
         inside = set(complete["inside"].astype(str)) if "inside" in complete else set()
@@ -95,7 +97,7 @@ def gain_lines(
             drafts = group[f"{who}0"].astype(float), group[f"{who}1"].astype(float)
             filled = partial(_mean_gain, *drafts, group["cluster"])
             gain = as_floats(complete[f"{who}0"]) - as_floats(complete[f"{who}1"])
-            test = paired_difference(gain, 0 * gain, complete["cluster"])
+            test = paired_difference(complete[f"{who}0"], complete[f"{who}1"], complete["cluster"])
             lines.append(
                 Line.of(
                     test,
@@ -105,7 +107,7 @@ def gain_lines(
                     group=(" · ".join(str(about[column]) for column in named),),
                     about=About.of(**about, measure=measure),
                     units=units(about),
-                    secondary=measure == INSIDE,  # a loop's own scorer reports its own success
+                    secondary=measure == INSIDE or not planned(about),  # a loop's scorer reports its own success
                     reference=0.0,
                     cluster=cluster,
                     also={**also, **bounds(*drafts, limits, filled)},
@@ -146,7 +148,7 @@ def gain_sentences(lines: Sequence[Line], scored: str, unit: str) -> Iterator[st
         scored: What is scored, such as "toxicity".
         unit: Its unit, such as "points of 100".
     """
-    if not any(line.n for line in lines):
+    if not any(line.n for line in lines[1::2]):
         yield NO_MEASURE
     forest = gain_forest(lines, scored, unit)
     for inside, outside in zip(lines[::2], lines[1::2], strict=True):
@@ -203,7 +205,7 @@ def gain_forest(lines: Sequence[Line], scored: str, unit: str, name: str = "gain
         name=name,
         question=f"Does revising change {scored}, judged by {_measure(lines)}?",
         axis=f"reduction of {scored} ({unit})",
-        lines=tuple(line for line in lines if line.n),
+        lines=tuple(sorted((line for line in lines if line.n), key=lambda line: line.secondary)),
         table="gains",
         note="First draft minus last. Above 0: lower after revising. Paired by item; 95% intervals and p over "
         "clusters, p Holm-corrected.",

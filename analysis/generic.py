@@ -100,7 +100,11 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         by_model = (of_model(lines, model) for model in models)
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
     keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
-    return assemble([*sections, _means(frame, keys, kind)], context, "Report")
+    sections.append(_means(frame, keys, kind))
+    if "judge" in frame and frame["judge"].nunique() > 1:
+        (by_judge,) = _means(frame, ["judge", *keys], kind).tables
+        sections.append(Section(tables=[replace(by_judge, name="by_judge", title=f"By judge, clustered by {kind}")]))
+    return assemble(sections, context, "Report")
 
 
 def _finite(values: pd.Series) -> tuple[pd.Series, list[str]]:

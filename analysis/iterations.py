@@ -9,8 +9,8 @@ loop that empties the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -144,15 +144,31 @@ def by_iteration(verdicts: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return table[["n", "revised", "copied", *measured]].reset_index().rename_axis(columns=None)
 
 
-def overcorrection_section(changes: pd.DataFrame, by: Iterable[str]) -> Section:
+def overcorrection_section(changes: pd.DataFrame, by: Iterable[str], titled: Collection[str] = ()) -> Section:
     """The measures as a table, with a warning for each group that has next to nothing left or many copies.
 
     Args:
         changes: From `by_iteration`.
         by: The columns that name a group.
+        titled: The systems that the run is about: what is left of their texts is said on the first screen.
     """
-    table = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE)
-    return Section(tables=[table], warnings=[*_emptied(changes, list(by)), *_copied(changes, list(by))])
+    table, names = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE), list(by)
+    return Section(
+        tables=[table],
+        warnings=[*_emptied(changes, names), *_copied(changes, names)],
+        beside=[
+            f"{group}: on average, {kept}." for row, group, kept in _left(changes, names) if row["system"] in titled
+        ],
+    )
+
+
+def _left(changes: pd.DataFrame, names: list[str]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """The last row of each group, its name, and what is left of its first drafts, in words."""
+    last = changes.drop_duplicates(names, keep="last") if len(changes) else changes
+    for row in last.to_dict("records"):
+        kept = [f"{row[name]:.0f}% {label}" for name, label in LEFT.items() if row.get(name, float("nan")) >= 0]
+        group = ", ".join(str(row[name]) for name in names)
+        yield row, group, f"{plural(int(row['n']), 'revised item')} have {' and '.join(kept)}"
 
 
 def _copied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
@@ -166,12 +182,6 @@ def _copied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
 
 
 def _emptied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
-    last = changes.drop_duplicates(names, keep="last") if len(changes) else changes
-    for row in last.to_dict("records"):
-        if min(row.get(name, float("inf")) for name in ("words_kept", "length")) < EMPTIED:
-            group = ", ".join(str(row[name]) for name in names)
-            kept = [f"{row[name]:.0f}% {label}" for name, label in LEFT.items() if row.get(name, float("nan")) >= 0]
-            yield (
-                f"{group}: revisions leave next to nothing of the first drafts. On average, "
-                f"{plural(int(row['n']), 'revised item')} have {' and '.join(kept)}."
-            )
+    for row, group, kept in _left(changes, names):
+        if min(row.get(name, float("inf")) for name in LEFT) < EMPTIED:
+            yield f"{group}: revisions leave next to nothing of the first drafts. On average, {kept}."

@@ -306,10 +306,9 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return unanswered(
-            _too_few(forest)
-            or ("Described, not tested." if lines else "Not known: the data are too few for an interval.")
-        )
+        why = next((line.missing for line in forest.lines if not line.secondary and line.p == line.p), "")
+        unknown = f"Not known: {why or 'the data are too few for an interval'}."
+        return unanswered(_too_few(forest) or ("Described, not tested." if lines else unknown))
     if not tested:
         return unanswered(with_test[0].note)
     shown = [line for line in tested if _p(line, len(with_test)) <= ALPHA and line.verdict != UNREAD]

@@ -277,6 +277,9 @@ class Study(ABC):
     imported, with pandas, when a report is made. Default: means, and identities compared within scenarios."""
     comparable: str = ""
     """Turns verdicts into values that `parley compare` can average, as `module:function`; "" if they can be."""
+    claims: str = ""
+    """Turns verdicts into the values that papers' claims are about, as `module:function`: a frame with the columns
+    `parley.analysis.claims.contrasts.VALUES`; "" if no paper has claims about it."""
     measures: tuple[Measure, ...] = ()
     """Measures that represent a unit by one number and one word: the first score or correct answer with a verdict, and
     the first choice. The first measure is the main one. Without any, all numbers of a unit's last round are averaged,

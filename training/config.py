@@ -25,6 +25,8 @@ SYSTEMS: tuple[System, ...] = get_args(System)
 """Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
 TRAINED = {"SFT": "sft", "RLDF": "rl", "RLAIF": "rlaif/rl"}
 """The folder of each trained system, within `out`."""
+PAPERS_PAIRS = 5000
+"""The number of pairs that the paper's figures 8 to 12 find best."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",

@@ -25,6 +25,7 @@ from parley.analysis.page.report import Report, Table
 from parley.analysis.say import json_values
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.files import new_file
+from parley.judging.bbq.study import HUB
 from parley.runs import Result
 from parley.runs.job import Job, complete
 from parley.runs.options import validated
@@ -90,6 +91,8 @@ def run_training(stage: str, config: TrainConfig, report: Progress, run: RunJob)
     if stage == "merge":
         return {"merge": merge(config)}
     todo = steps(stage, config)
+    if "evaluate" in todo and config.evaluate.bbq not in (None, HUB) and not Path(str(config.evaluate.bbq)).exists():
+        raise ConfigError(f"evaluate.bbq: there is no {config.evaluate.bbq}")  # before hours of training
     results: dict[str, Any] = {}
     if stages := [name for name in todo if name in STAGES]:
         results |= _train(config, stages, report)

@@ -21,11 +21,12 @@ ALIKE = ("measure", "model", "paper_model", "ours_by")
 """Columns that are left out where all rows have the same."""
 
 
-def as_its_paper(report: Report) -> Report:
+def as_its_paper(report: Report, first: Sequence[Table] = ()) -> Report:
     """The tables with a place in the paper, and the figures drawn from these, including forest plots.
 
     Args:
         report: The whole report. A report without such tables gives one without tables.
+        first: The tables that come first, as they are: the claims, and those in the paper's layout.
     """
     # By section; sorting is stable, so within a section the report's own order holds.
     kept = [table for table in (*report.tables, *report.printed) if table.paper]
@@ -43,11 +44,11 @@ def as_its_paper(report: Report) -> Report:
 
     return replace(
         report,
-        title=f"{report.title}: the paper's tables and figures",
+        title=f"{report.title}: the paper's claims, tables and figures",
         words=(),
         beside=(),
         blocked="",
-        tables=tuple(map(_as_printed, kept)),
+        tables=(*first, *map(_as_printed, kept)),
         figures=tuple(drawn()),
         forests=(),
     )

@@ -81,6 +81,7 @@ class Table:
         shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
         note: Explanation below the table.
         paper: Where the study's paper has it, with the paper's number: "4.1, figure 4"; "": it is ours alone.
+        layout: How it is shown, if not row by row: its index, then its columns. Files and JSON have `frame`.
     """
 
     name: str
@@ -89,9 +90,17 @@ class Table:
     shown: tuple[str, ...] = ()
     note: str = ""
     paper: str = ""
+    layout: pd.DataFrame | None = None
+
+    @property
+    def headings(self) -> int:
+        """The number of columns that say what a row is about, of those to show."""
+        return 1 if self.layout is None else self.layout.index.nlevels
 
     def view(self) -> pd.DataFrame:
         """The columns to show; `note` only if some row has one."""
+        if self.layout is not None:
+            return self.layout.reset_index()
         names = [name for name in self.shown or self.frame.columns if name in self.frame]
         empty_notes = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
         return self.frame[[name for name in names if not (empty_notes and name == "note")]]
@@ -125,7 +134,7 @@ class Section:
         cautions: What every reader must know before any number.
         warnings: Sentences on what invalidates results; they are cautions too.
         words: Sentences that state the results.
-        costs: Sentences on what it cost.
+        beside: Sentences for the first screen, below the main plot: what a gain cost.
     """
 
     tables: Sequence[Table] = ()
@@ -134,7 +143,7 @@ class Section:
     cautions: Sequence[str] = ()
     warnings: Sequence[str] = ()
     words: Sequence[str] = ()
-    costs: Sequence[str] = ()
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +163,8 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
-        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ², win rates, and whether
-            talking changes the answer.
+        beside: Sentences below the main plot on the first screen: what a gain cost; MALIBU's are the paper's χ², win
+            rates, and whether talking changes the answer.
         extent: The extent, in words: "43 silent ballots, 1 debate"; "": number of calls.
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
@@ -202,10 +211,7 @@ class Report:
             cautions=tuple(line for line in self.cautions if line not in self.words and not _TEST.search(line)),
             blocked="",
             figures=(),
-            tables=tuple(
-                replace(table, frame=table.frame[[name for name in table.frame if not is_test(str(name))]])
-                for table in self.tables
-            ),
+            tables=tuple(map(_without_tests, self.tables)),
             forests=tuple(
                 replace(forest, constant=why, lines=tuple(map(undecided_yet, forest.lines))) for forest in self.forests
             ),
@@ -247,13 +253,23 @@ class Report:
         }
 
 
+def _without_tests(table: Table) -> Table:
+    """The table without columns of tests and of what follows from them."""
+
+    def untested(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[[name for name in frame if not is_test(str(name))]]
+
+    layout = None if table.layout is None else untested(table.layout)
+    return replace(table, frame=untested(table.frame), layout=layout)
+
+
 MAX_SENTENCES = 10
 
 
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
     """Assemble a report from sections, without empty tables.
 
-    It has at most ten sentences, by rank: warnings, results, costs. Tables have the rest.
+    It has at most ten sentences, by rank: warnings, those beside the main plot, results. Tables have the rest.
 
     Args:
         sections: In order; the first forest plot answers the main question.
@@ -262,11 +278,12 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         settings: As `Report.settings`.
     """
     ranks = {
-        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "words", "costs")
+        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "beside", "words")
     }
     return Report(
         title=context.title or title,
         words=tuple(line for rank in ranks.values() for line in rank)[:MAX_SENTENCES],
+        beside=tuple(ranks["beside"]),
         cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions), *ranks["warnings"]),
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),

@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
+from parley.analysis.stats.tables import Column, Floats, Ints, factorize
 
 Ratings: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
 Coefficient: TypeAlias = Callable[[Floats], Floats]  # from rows of sums over items to one number per row
-Parts: TypeAlias = tuple[Floats, Coefficient]
-Builder: TypeAlias = Callable[[Floats], Parts]
 ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
 ONE_VALUE_LEFT = "without any one item or cluster there is one value only: no interval"
@@ -35,26 +33,28 @@ NO_SPREAD = "all items or clusters agree equally: there is no spread to estimate
 ONE_UNIT = "a single item or cluster: the spread between them cannot be estimated"
 
 
-def fleiss_kappa(
-    ratings: Ratings,
-    *,
-    clusters: Column | None = None,
-) -> Estimate:
+def fleiss_kappa(ratings: Ratings, *, clusters: Column | None = None) -> Estimate:
     """Fleiss' kappa for categories. Items with gaps count with the pairs of ratings they have.
+
+    statsmodels' `fleiss_kappa` takes no gaps and gives no interval.
 
     Args:
         ratings: Items by judges.
         clusters: The cluster of each item; None: items are taken as independent.
     """
-    codes, labels = _category_codes(pd.DataFrame(ratings))
-    counts = (codes[:, :, None] == np.arange(len(labels))).sum(axis=1).astype(float)
-    return _with_interval(
-        counts,
-        counts.sum(axis=1),
-        _fleiss,
-        method="Fleiss' kappa",
-        clusters=clusters,
-    )
+    codes, categories = _category_codes(pd.DataFrame(ratings))
+    counts = (codes[:, :, None] == np.arange(categories)).sum(axis=1).astype(float)
+    sizes = counts.sum(axis=1)
+    pairs = np.maximum(sizes * (sizes - 1), 1)
+    agreeing = (counts * (counts - 1)).sum(axis=1) / pairs
+
+    def kappa(sums: Floats) -> Floats:
+        observed, by_category = sums[:, 0] / sums[:, 1], sums[:, 2:]
+        chance = ((by_category / by_category.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        return _ratio(observed - chance, 1 - chance)
+
+    units = np.column_stack([agreeing, np.ones(len(counts)), counts])
+    return _jackknifed("Fleiss' kappa", units, sizes, kappa, clusters)
 
 
 def weighted_kappa(
@@ -67,6 +67,8 @@ def weighted_kappa(
 ) -> Estimate:
     """Cohen's kappa of two judges, disagreement weighted by the number of steps between their categories.
 
+    The error of statsmodels' `cohens_kappa` takes items as independent.
+
     Args:
         first: The first judge's ratings, one per item.
         second: The second judge's ratings of the same items.
@@ -75,24 +77,23 @@ def weighted_kappa(
         clusters: The cluster of each item; None: items are taken as independent.
     """
     pair = pd.DataFrame({"first": pd.Series(first).to_numpy(), "second": pd.Series(second).to_numpy()})
-    codes, labels = _category_codes(pair, categories)
-    steps = np.arange(len(labels))
-    gap = np.abs(steps[:, None] - steps[None, :]).astype(float)
+    codes, count = _category_codes(pair, categories)
+    gap = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(float)
     cost = {"linear": gap, "quadratic": gap**2, "none": (gap > 0).astype(float)}[weights]
-    return _with_interval(
-        codes.astype(float),
-        (codes >= 0).sum(axis=1),
-        lambda pairs: _cohen(pairs, cost),
-        method="Cohen's kappa" if weights == "none" else f"weighted kappa, {weights}",
-        clusters=clusters,
-    )
+    one, two = np.maximum(codes, 0).T
+
+    def kappa(sums: Floats) -> Floats:
+        first_counts, second_counts = np.split(sums[:, 2:], 2, axis=1)
+        chance = ((first_counts @ cost) * second_counts).sum(axis=1) / sums[:, 1]
+        return 1 - _ratio(sums[:, 0], chance)
+
+    indicators = np.eye(count)
+    units = np.column_stack([cost[one, two], np.ones(len(codes)), indicators[one], indicators[two]])
+    method = "Cohen's kappa" if weights == "none" else f"weighted kappa, {weights}"
+    return _jackknifed(method, units, (codes >= 0).sum(axis=1), kappa, clusters)
 
 
-def krippendorff_alpha(
-    ratings: Ratings,
-    *,
-    clusters: Column | None = None,
-) -> Estimate:
+def krippendorff_alpha(ratings: Ratings, *, clusters: Column | None = None) -> Estimate:
     """Krippendorff's alpha of scores: 1 minus observed over expected disagreement, the squared differences.
 
     It takes any number of judges and any gaps.
@@ -103,73 +104,29 @@ def krippendorff_alpha(
     """
     table = pd.DataFrame(ratings).apply(pd.to_numeric).to_numpy(dtype=float, na_value=np.nan)
     # Centred, so that sums of squares lose no digits; alpha does not depend on the origin of the scale.
-    rows = np.sort(table, axis=1) - (np.nanmean(table) if np.isfinite(table).any() else 0.0)
-    return _with_interval(
-        rows,
-        np.isfinite(rows).sum(axis=1),
-        _interval,
-        method="Krippendorff's alpha, interval",
-        clusters=clusters,
-    )
-
-
-# A builder takes distinct items (each with at least two ratings) and returns, for each of them, numbers to be summed
-# over items, and the coefficient as a function of those sums.
-
-
-def _fleiss(counts: Floats) -> Parts:
-    size = counts.sum(axis=1)
-    agreeing = (counts * (counts - 1)).sum(axis=1) / (size * (size - 1))
-
-    def kappa(sums: Floats) -> Floats:
-        observed, categories = sums[:, 0] / sums[:, 1], sums[:, 2:]
-        chance = ((categories / categories.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        return _ratio(observed - chance, 1 - chance)
-
-    return np.column_stack([agreeing, np.ones(len(agreeing)), counts]), kappa
-
-
-def _cohen(pairs: Floats, cost: Floats) -> Parts:
-    first, second = pairs.astype(np.int64).T
-    indicators = np.eye(len(cost))
-
-    def kappa(sums: Floats) -> Floats:
-        first_counts, second_counts = np.split(sums[:, 2:], 2, axis=1)
-        chance = ((first_counts @ cost) * second_counts).sum(axis=1) / sums[:, 1]
-        return 1 - _ratio(sums[:, 0], chance)
-
-    columns = [cost[first, second], np.ones(len(pairs)), indicators[first], indicators[second]]
-    return np.column_stack(columns), kappa
-
-
-def _interval(table: Floats) -> Parts:
-    """Squared differences of all pairs, from sums and sums of squares: no table of all values is needed."""
-    size = np.isfinite(table).sum(axis=1)
-    total, squares = np.nansum(table, axis=1), np.nansum(table**2, axis=1)
-    disagreement = 2 * (size * squares - total**2) / (size - 1)
+    table = table - (np.nanmean(table) if np.isfinite(table).any() else 0.0)
+    sizes, total, squares = np.isfinite(table).sum(axis=1), np.nansum(table, axis=1), np.nansum(table**2, axis=1)
+    # Squared differences of all pairs, from sums and sums of squares: no table of all values is needed.
+    disagreement = 2 * (sizes * squares - total**2) / np.maximum(sizes - 1, 1)
 
     def alpha(sums: Floats) -> Floats:
         n = sums[:, 1]
         return 1 - _ratio((n - 1) * sums[:, 0], 2 * (n * sums[:, 3] - sums[:, 2] ** 2))
 
-    return np.column_stack([disagreement, size, total, squares]), alpha
+    units = np.column_stack([disagreement, sizes, total, squares])
+    return _jackknifed("Krippendorff's alpha, interval", units, sizes, alpha, clusters)
 
 
-def _with_interval(
-    rows: Floats,
-    sizes: Floats | Ints,
-    build: Builder,
-    *,
-    method: str,
-    clusters: Column | None,
+def _jackknifed(
+    method: str, units: Floats, sizes: Floats | Ints, coefficient: Coefficient, clusters: Column | None
 ) -> Estimate:
-    """A coefficient with its interval. Equal items are computed once.
+    """A coefficient with its interval, on the scale log(1 - coefficient). An end beyond every value becomes -1 or 1.
 
     Args:
-        rows: One row per item.
-        sizes: The number of ratings of each item.
-        build: Makes the numbers to be summed over items, and the coefficient.
         method: The coefficient's name.
+        units: One row per item, of numbers to be summed over items.
+        sizes: The number of ratings of each item; only items with two or more count.
+        coefficient: The coefficient as a function of these sums.
         clusters: The cluster of each item; None: each item is one.
     """
     rated = sizes >= 2
@@ -181,15 +138,12 @@ def _with_interval(
     )
     if unknown.n == 0:
         return replace(unknown, note=NO_PAIR)
-    distinct, member = unique_rows(rows[rated])
-    units, coefficient = build(distinct)
-    counts = np.bincount(member)
-    estimate = float(coefficient((counts @ units)[None, :])[0])
-    size = len(member)
+    units = units[rated]
     if clusters is not None:
         group = np.unique(factorize(clusters)[0][rated], return_inverse=True)[1]
-        units = np.column_stack([np.bincount(group, column[member]) for column in units.T])
-        size = len(units)
+        units = np.column_stack([np.bincount(group, column) for column in units.T])
+    size, total = len(units), units.sum(axis=0)
+    estimate = float(coefficient(total[None, :])[0])
     unknown = replace(unknown, clusters=size)
     if not math.isfinite(estimate):
         return replace(unknown, note=ONE_VALUE)
@@ -197,35 +151,17 @@ def _with_interval(
         return replace(unknown, estimate=estimate, note=ONE_UNIT)
     if clusters is not None and size < ENOUGH_CLUSTERS:
         return replace(unknown, estimate=estimate, note=f"{size} clusters: an interval needs {ENOUGH_CLUSTERS}")
-    low, high, note = _jackknife(units, np.ones(size) if clusters is not None else counts, coefficient, estimate)
-    return replace(unknown, estimate=estimate, low=low, high=high, note=note)
-
-
-def _jackknife(
-    units: Floats, counts: Floats | Ints, coefficient: Coefficient, estimate: float
-) -> tuple[float, float, str]:
-    """The interval on the scale log(1 - coefficient): lower end, upper end, and why there is none.
-
-    An end beyond every possible value becomes -1 or 1.
-
-    Args:
-        units: One row per distinct unit.
-        counts: How many equal units each row represents.
-        coefficient: From rows of sums to one number per row.
-        estimate: The coefficient of the data.
-    """
-    size = int(counts.sum())
-    without = coefficient(counts @ units - units)
+    without = coefficient(total - units)
     given = np.isfinite(without)
     if not given.any():
-        return math.nan, math.nan, ONE_VALUE_LEFT
-    gaps = np.where(given, without - np.average(without[given], weights=counts[given]), 0.0)
-    error = math.sqrt((size - 1) / size * float(counts @ gaps**2))
+        return replace(unknown, estimate=estimate, note=ONE_VALUE_LEFT)
+    gaps = without[given] - without[given].mean()
+    error = math.sqrt((size - 1) / size * float(gaps @ gaps))
     if error <= 1e-12:
-        return math.nan, math.nan, NO_SPREAD
+        return replace(unknown, estimate=estimate, note=NO_SPREAD)
     ends = math.log(1 - estimate) + stdtrit(size - 1, [(1 + LEVEL) / 2, (1 - LEVEL) / 2]) * error / (1 - estimate)
     low, high = (1 - np.exp(np.minimum(ends, math.log(2)))).tolist()
-    return low, high, ""
+    return replace(unknown, estimate=estimate, low=low, high=high)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -236,11 +172,9 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return quotient
 
 
-def _category_codes(ratings: pd.DataFrame, categories: Sequence[Any] | None = None) -> tuple[Ints, list[Any]]:
+def _category_codes(ratings: pd.DataFrame, categories: Sequence[Any] | None = None) -> tuple[Ints, int]:
+    """The category of each rating, -1 where it is missing, and the number of categories, at least 1."""
     flat = pd.Series(ratings.to_numpy().ravel())
-    if categories is None:
-        codes, labels = factorize(flat)
-    else:
-        labels = list(categories)
-        codes = np.asarray(pd.Categorical(flat, categories=labels).codes, dtype=np.int64)
-    return codes.reshape(ratings.shape), labels
+    values = sorted(flat.dropna().unique()) if categories is None else list(categories)
+    codes = np.asarray(pd.Categorical(flat, categories=values).codes, dtype=np.int64)
+    return codes.reshape(ratings.shape), max(len(values), 1)

@@ -7,7 +7,7 @@ Also a test whether an effect varies between clusters more than scenarios within
 two identities can be 0 on average because an identity is raised on one base and lowered on another.
 
     line = heterogeneity([1.5, 1.4, -1.5, -1.6], ["nurse", "nurse", "engineer", "engineer"])
-    line.p, line.estimate, line.high
+    line.p, line.estimate
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import special
 from scipy.special import stdtr, stdtrit
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.tables import ClusterSums, Column, cluster_sums
+from parley.analysis.stats.tables import Column, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
 INDEPENDENT_CLUSTERS = "clusters are independent of each other"
@@ -57,10 +56,13 @@ def mean_of_clusters(of_clusters: pd.Series, n: int, scale: tuple[float, float] 
         scale: The lowest and highest possible value.
     """
     means = of_clusters.to_numpy(dtype=float)
-    estimate, half = float(means.mean()) if len(means) else math.nan, math.nan
-    if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
+    estimate = float(means.mean()) if len(means) else math.nan
+    low = high = math.nan
+    if len(means) > 1 and np.ptp(means) > TOLERANCE * np.abs(means).max():
         half = float(stdtrit(len(means) - 1, (1 + LEVEL) / 2)) * float(means.std(ddof=1)) / math.sqrt(len(means))
-    low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
+        low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
+    elif len(means) > 1 and all(map(math.isfinite, scale)):
+        low, high = agreeing_ends(estimate, len(means), scale)
     return Estimate(
         estimate=estimate,
         low=low,
@@ -70,6 +72,23 @@ def mean_of_clusters(of_clusters: pd.Series, n: int, scale: tuple[float, float] 
         method="t interval over cluster means",
         assumes=ASSUMES,
     )
+
+
+def agreeing_ends(value: float, clusters: int, scale: tuple[float, float], level: float = LEVEL) -> tuple[float, float]:
+    """The interval of a mean over clusters that all agree: those that are not in the sample may differ.
+
+    If a share of all clusters differed, a sample of n had none of them with probability (1 - share)ⁿ; each of them may
+    lie at either end of the scale. An interval without width missed the mean in 42, 29 and 12% of studies of 8, 12 and
+    20 bases, if a tenth of all bases lost a point.
+
+    Args:
+        value: The value of each cluster.
+        clusters: Number of clusters.
+        scale: The lowest and the highest possible value.
+        level: Confidence level.
+    """
+    unseen = 1 - ((1 - level) / 2) ** (1 / clusters)
+    return value - unseen * (value - scale[0]), value + unseen * (scale[1] - value)
 
 
 def bootstrap_mean(
@@ -154,24 +173,8 @@ def heterogeneity(differences: Column, bases: Column) -> Estimate:
         p = 0.0 if mean > noise else 1.0
     return Estimate(
         estimate=math.sqrt(mean / float(weights.mean())) if mean > noise else 0.0,
-        high=_spread_limit(groups),
         p=p,
         n=n,
         clusters=count,
         method="products of scenarios' deviations, t over bases",
     )
-
-
-def _spread_limit(groups: ClusterSums) -> float:
-    """The one-sided upper 95% limit of the standard deviation, for effects and noise that are normal."""
-    count, n, means, sizes = len(groups.counts), groups.n, groups.means, groups.counts
-    between_df, within_df = count - 1, n - count
-    between = float((sizes * (means - groups.sums.sum() / n) ** 2).sum()) / between_df
-    within = float(groups.squares.sum()) / within_df
-    size = (n - float((sizes**2).sum()) / n) / between_df
-    # Williams and Tukey: F bounds what the scenarios' noise adds to the bases' spread, chi-square that spread itself.
-    noise_share = within * float(special.fdtri(between_df, within_df, 1 - LEVEL))
-    quantile = 2 * float(special.gammaincinv(between_df / 2, 1 - LEVEL)) / between_df
-    harmonic = count / float((1 / sizes).sum())
-    spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
-    return math.sqrt(max(0.0, *((spread - noise_share) / (quantile * each) for each, spread in spreads)))

@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, betaincinv, stdtr, stdtrit
 
-from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, agreeing_ends
 from parley.analysis.stats.results import LEVEL, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Column, Floats, finite
 from parley.base.text import plural
@@ -36,18 +36,19 @@ TOLERANCE = 1e-9
 UNKNOWN = Estimate(measure="mean difference", assumes=INDEPENDENT_CLUSTERS)
 
 
-def mean_test(differences: Column, level: float = LEVEL) -> Estimate:
+def mean_test(differences: Column, level: float = LEVEL, farthest: float = math.inf) -> Estimate:
     """The two-sided test that the mean difference is 0, with its interval.
 
     Args:
         differences: One per cluster, independent of each other; missing ones are left out.
         level: Confidence level.
+        farthest: The largest possible difference, which an interval needs if all differences are 0.
     """
-    return _tested(finite(differences).tobytes(), level)
+    return _tested(finite(differences).tobytes(), level, farthest)
 
 
 @lru_cache(maxsize=10_000)  # a report may test a difference as a contrast, as a pair and after a debate
-def _tested(differences: bytes, level: float) -> Estimate:
+def _tested(differences: bytes, level: float, farthest: float) -> Estimate:
     values = np.frombuffer(differences)
     count = len(values)
     if not count:
@@ -57,7 +58,7 @@ def _tested(differences: bytes, level: float) -> Estimate:
     if count < needed:
         note = f"{plural(count, 'cluster')}: p cannot be below {smallest_p(count):.2g}; an interval needs {needed}"
     p = sample.two_sided()
-    low, high = _interval(sample, level, p)
+    low, high = _interval(sample, level, p, farthest)
     tests = "t and sign flips" if count <= MAX_COUNTED else "t"
     return replace(
         UNKNOWN,
@@ -84,16 +85,20 @@ def mean_p(differences: Column) -> float:
     return _Sample(values).two_sided() if len(values) else math.nan
 
 
-def alike_p(differences: Column, margin: float) -> float:
+def alike_p(differences: Column, margin: float, farthest: float = math.inf) -> float:
     """The p-value of two one-sided tests: whether the mean difference lies within ±margin; NaN without differences.
 
     Args:
         differences: One per cluster, independent of each other; missing ones are left out.
         margin: The difference that still counts as none, above 0.
+        farthest: The largest possible difference. If all are the same, clusters that are not in the sample may have it.
     """
     values = finite(differences)
     if not len(values):
         return math.nan
+    if not varies(values) and (size := abs(float(values[0]))) < margin:
+        share = (margin - size) / (farthest - size) if farthest > size else 1.0  # so many at the farthest give margin
+        return max(0.0, 1 - share) ** len(values)
     return max(upper_tail(values + margin), upper_tail(margin - values))
 
 
@@ -231,46 +236,19 @@ class _Sample:
     def lower_end(self, tail: float) -> float:
         """The largest shift at which the upper tail of the shifted differences is at most `tail`."""
         least, mean, n = float(self.values.min()), float(self.values.mean()), len(self.values)
-        if not self.varies:
-            return least
         g, critical = self.skew, -float(stdtrit(n - 1, tail))
         if g:  # Hall's transformation, ((1 + g·t/3)³ - 1) / g + g/6, the other way round
             corrected = 3 / g * (float(np.cbrt(1 + g * (critical - g / 6))) - 1)
-            critical = corrected if self.differing <= MAX_COUNTED else max(critical, corrected)
+            critical = corrected if n <= MAX_COUNTED else max(critical, corrected)  # shifted, every cluster differs
         high = mean - critical * self.spread / math.sqrt(n)
-        if n > MAX_COUNTED or (at_high := self.flipped_tail(high)) <= tail:
+        if n > MAX_COUNTED or self.flipped_tail(high) <= tail:
             return high
-        if (at_least := self.flipped_tail(least)) > tail:
-            return least
-        return self._crossing(tail, (least, at_least), (high, at_high), 1e-4 * (mean - least))
-
-    def _crossing(self, tail: float, below: tuple[float, float], above: tuple[float, float], step: float) -> float:
-        """The point of a bisection, to `step`, at which the tail of sign flips is still at most `tail`.
-
-        Args:
-            tail: The tail.
-            below: A shift at which that of sign flips is not above it, with its value there.
-            above: A shift at which it is.
-            step: How far apart the last two points of the bisection may be.
-        """
-        low, high, tries = below[0], above[0], 0
+        low, step = least, 1e-4 * (mean - least)
+        if self.flipped_tail(low) > tail:
+            return low
         while high - low > step:
             middle = (low + high) / 2
-            if middle <= below[0]:
-                low = middle
-            elif middle >= above[0]:
-                high = middle
-            else:
-                # Where the tail is not known yet, interpolation comes close in few steps: as a normal quantile, the
-                # tail is almost a straight line. A little to the left and to the right, it closes in from both sides.
-                shift, tries = middle, tries + 1
-                if high - low > 4 * step and tries < 12:
-                    z_below, z_above, z = ndtri([below[1], above[1], tail])
-                    width, share = above[0] - below[0], (z - z_below) / (z_above - z_below)
-                    guess = below[0] + width * min(max(share, 0.02), 0.98)
-                    shift = guess + (-1) ** tries * min(step / 2, 0.01 * width)
-                value = self.flipped_tail(shift)
-                below, above = ((shift, value), above) if value <= tail else (below, (shift, value))
+            low, high = (middle, high) if self.flipped_tail(middle) <= tail else (low, middle)
         return low
 
 
@@ -281,14 +259,18 @@ def _subsets(count: int) -> tuple[Floats, Floats]:
     return members, members.sum(axis=1)
 
 
-def _interval(sample: _Sample, level: float, p: float) -> tuple[float, float]:
+def _interval(sample: _Sample, level: float, p: float, farthest: float) -> tuple[float, float]:
     """The shifts that are not rejected. Ends by sign flips are found to a ten-thousandth of the range, outwards."""
     values, tail = sample.values, (1 - level) / 2
     if 2.0 ** -len(values) > tail:
         return -math.inf, math.inf
-    low, high = sample.lower_end(tail), -sample.negated.lower_end(tail)
     size = float(np.abs(values[0]))
-    if size and not varies(np.abs(values)):  # Clopper and Pearson's interval of the share above 0
+    if not sample.varies:
+        reach = farthest if math.isfinite(farthest) else size or math.inf
+        low, high = agreeing_ends(float(values[0]), len(values), (-reach, reach), level)
+    elif varies(np.abs(values)):
+        low, high = sample.lower_end(tail), -sample.negated.lower_end(tail)
+    else:  # Clopper and Pearson's interval of the share above 0
         above, below = int((values > 0).sum()), int((values < 0).sum())
         least = betaincinv(above, below + 1, tail) if above else 0.0
         most = betaincinv(above + 1, below, 1 - tail) if below else 1.0

@@ -14,7 +14,7 @@ from scipy.special import bdtr, ndtri, stdtr
 
 from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.results import LEVEL, Estimate
-from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
+from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums, finite
 
 INDEPENDENT_PAIRS = "pairs are independent of each other"
 DECIMALS = 9  # differences are rounded to these, so that floating-point noise does not break ties
@@ -46,7 +46,13 @@ def paired_difference(first: Column, second: Column, clusters: Column) -> Estima
         clusters: The cluster of each pair. Clusters are taken as independent.
     """
     gaps, n = _differences(first, second, clusters)
-    return replace(mean_test(gaps), n=n)
+    return replace(mean_test(gaps, farthest=widest(first, second)), n=n)
+
+
+def widest(*columns: Column) -> float:
+    """The largest difference between any two of the values: no other is known to be possible; infinite if it is 0."""
+    values = np.concatenate([finite(column) for column in columns])
+    return float(np.ptp(values)) or math.inf if len(values) else math.inf
 
 
 def _complete(first: Column, second: Column) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
-from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER, agreeing_ends
 from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import ClusterSums, Column, Floats, cluster_sums
 
@@ -86,8 +86,8 @@ def cluster_proportion(
     if p in (0.0, 1.0):
         effective = float(count)
     elif variance <= 1e-15:
-        note = "all clusters have the same proportion: there is no spread to estimate an error from"
-        return replace(unknown, estimate=p, note=note)
+        low, high = agreeing_ends(p, count, (0.0, 1.0), level)
+        return replace(unknown, estimate=p, low=low, high=high)
     else:
         effective = min(p * (1 - p) / variance, _of_few(p, reduced))
     effective /= inflation
@@ -122,8 +122,9 @@ def proportion_test(shares: Floats, null: float) -> Estimate:
     """
     line = cluster_proportion(shares, np.arange(len(shares)))
     share, count = line.estimate, len(shares)
-    if count and np.ptp(shares) < SAME and 0 < share < 1:
-        return _unvaried(line, null)
+    if count and np.ptp(shares) < SAME and 0 < share < 1:  # so many clusters at the far end have the mean `null`
+        far = (share - null) / (share if share > null else share - 1)
+        return replace(line, p=min(1.0, 2 * (1 - far) ** count))
     variance = float(np.var(shares, ddof=1)) / count if count > 1 else math.nan
     effective = (
         float(count) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
@@ -131,19 +132,6 @@ def proportion_test(shares: Floats, null: float) -> Estimate:
     error = math.sqrt(max(null * (1 - null), 1e-12) / effective) if effective > 0 else math.nan
     above = float(stdtr(count - 1, -(share - null) / error)) if error > 0 else math.nan
     return replace(line, p=min(1.0, 2 * min(above, 1 - above)))
-
-
-def _unvaried(line: Estimate, null: float) -> Estimate:
-    """A share that is the same in every cluster, such as 0.5 where no place decides: how many unseen ones could differ.
-
-    A cluster that differs from 0.5 is at most half a share away. If a part r of all clusters differed, none of the n
-    read would with probability (1 - r)ⁿ.
-    """
-    share, count = line.estimate, line.clusters or 0
-    unseen = cluster_proportion(np.zeros(count), np.arange(count)).high / 2
-    far = min(1.0, 2 * abs(share - null))
-    low, high = max(0.0, share - unseen), min(1.0, share + unseen)
-    return replace(line, low=low, high=high, p=(1 - far) ** count, note="")
 
 
 def _wilson(p: float, n: float, z: float) -> tuple[float, float]:

@@ -92,19 +92,6 @@ def cell_means(values: Column, identities: Column, clusters: Column) -> pd.DataF
     return means.reindex(columns=pd.unique(rows["identity"].dropna()))
 
 
-def unique_rows(rows: Floats) -> tuple[Floats, Ints]:
-    """The distinct rows of a table, and for every row the index of the distinct one it equals."""
-    if len(rows) == 0:
-        return rows, np.zeros(0, dtype=np.int64)
-    weights = np.random.default_rng(0).random(rows.shape[1])
-    key = (np.nan_to_num(rows, nan=-1e6) * weights).sum(axis=1)  # sorting one number per row is faster than rows
-    _, first, member = np.unique(key, return_index=True, return_inverse=True)
-    distinct = rows[first]
-    if not np.array_equal(distinct[member], rows, equal_nan=True):  # different rows had the same key
-        distinct, member = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, np.ravel(member)
-
-
 def _check_lengths(*columns: NDArray[Any]) -> None:
     if len({len(column) for column in columns}) > 1:
         raise ValueError(f"columns of different lengths: {', '.join(str(len(column)) for column in columns)}")

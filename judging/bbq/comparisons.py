@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import Pairs, Question
+from parley.analysis.effects import Estimand, Pairs, Question
+from parley.analysis.page.report import Section, answered
+from parley.analysis.say import Forest, in_numbers
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import (
@@ -22,7 +24,7 @@ from parley.analysis.stats.resampling import (
     data_seed,
     percentile_interval,
 )
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import Floats, Ints
 from parley.analysis.systems import BASELINE
 from parley.judging.bbq.leaderboard import ROW, columns_of
@@ -31,6 +33,7 @@ from parley.judging.bbq.scores import MISSING, AnswerTable, bias_of, cluster_tab
 SWAPS = 1024
 """Random swaps of the two systems in each half of the clusters; combined, a million."""
 UNREAD_WRONG = "accuracy, unread counted as wrong"
+ALIKE = "templates counting alike"
 BOTH_READ = "On the rows that both answered readably"
 
 
@@ -59,6 +62,21 @@ def bias_change(rows: pd.DataFrame, measure: str, cluster: str, *, draws: int = 
     return bias_difference(first, second, first.question, draws=draws, seed=seed)
 
 
+RIGHT = {
+    "right": ("accuracy", lambda first, second: float(first[second.notna()].mean())),
+    "right_before": ("accuracy", lambda first, second: float(second[first.notna()].mean())),
+}
+"""The shares of right answers behind a difference: those of rows that both answered readably."""
+
+
+def _moved(line: Line) -> str:
+    """Such as "the bias of stardtox's answers to ambiguous questions is 9.8 points of 100 lower than default's"."""
+    assert line.about.contrast
+    (first, second), way = line.about.contrast.names, "lower" if line.estimate < 0 else "higher"
+    where = f"{first}'s answers to {line.about.context} questions"
+    return f"the bias of {where} is {abs(line.estimate):.1f} points of 100 {way} than of {second}'s"
+
+
 ACCURACY_CHANGE = Question(
     name="accuracy_against_default",
     ask=f"Does a method change the accuracy, compared with {BASELINE}?",
@@ -71,14 +89,14 @@ ACCURACY_CHANGE = Question(
     limits=(0.0, 1.0),
     scale="share",
     facets={"context": (("condition", "condition"),)},
-    also={"p_mcnemar": ("accuracy", mcnemar_p)},
+    also={"p_mcnemar": ("accuracy", mcnemar_p), **RIGHT},
     note=f"{BOTH_READ}. McNemar's test takes every row as independent.",
 )
 BIAS_CHANGE = replace(
     ACCURACY_CHANGE,
     name="bias_against_default",
     ask=f"Does a method change the bias, compared with {BASELINE}?",
-    measures={"bias": "bias"},
+    measures={"bias": Estimand(words="bias", says=_moved)},
     unit="points",
     limits=("lowest", "highest"),
     contrast=bias_change,
@@ -118,6 +136,46 @@ def changes(
             name: text.format(measure) if isinstance(text, str) else text for name, text in otherwise.items()
         }
         yield replace(question, **named), rows
+
+
+def against_default(frame: pd.DataFrame, titled: Collection[str], *, draws: int, seed: int) -> Iterator[Section]:
+    """Whether a method changes the bias, and what it costs in accuracy.
+
+    Args:
+        frame: One row per answer, from `answers`.
+        titled: The methods that the run is about; comparisons of others are not planned.
+        draws: Draws of the bootstrap of each difference in bias.
+        seed: Seed of all draws.
+    """
+
+    def planned(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
+        assert about.contrast
+        return {"secondary": about.contrast.first[0] not in titled or measure not in ("bias", "accuracy")}
+
+    others = sorted(set(titled) - {BASELINE})
+    ask = f"Does {others[0] if len(others) == 1 else 'a method'} change the {{}}, compared with {BASELINE}?"
+    for question, rows in changes(frame, draws=draws, seed=seed, ask=ask, further=planned):
+        made = answered(question, rows)
+        plots = [
+            replace(plot, lines=tuple(sorted(plot.lines, key=lambda line: line.secondary))) for plot in made.forests
+        ]
+        priced = [line for line in plots[0].lines if line.measure == "accuracy" and not line.secondary]
+        yield replace(made, forests=plots, beside=list(_prices(priced, plots[0])))
+
+
+def _prices(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
+    """Such as "stardtox answers 35% of the ambiguous questions right (default 29%; …, +6.1% (+1.0% to +11.2%))"."""
+    prices: dict[tuple[str, ...], list[str]] = {}
+    for line in lines:
+        assert line.about.contrast
+        first, second = line.about.contrast.names
+        model = f"{line.about.model}: " * (line.about.model in line.group)
+        prices.setdefault((f"{model}{first}", second), []).append(
+            f"{line.also['right']:.1%} of the {line.about.context} questions right ({second} "
+            f"{line.also['right_before']:.1%}; {ALIKE}, {in_numbers(line, forest)})"
+        )
+    for (first, _), listed in prices.items():
+        yield f"{first} answers {' and '.join(listed)}."
 
 
 def bias_difference(

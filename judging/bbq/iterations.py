@@ -6,27 +6,17 @@ Such a method stores its answer of every iteration as a verdict `answer_at`; an 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
 from parley.analysis.effects import successive
-from parley.analysis.gains import Units, gain_lines
 from parley.analysis.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
-from parley.analysis.page.papers import read_published, without_run
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered
-from parley.analysis.stats.results import Line
-from parley.analysis.systems import own_units, systems
+from parley.analysis.systems import systems
 from parley.analysis.verdicts import uncategorised
 from parley.judging.bbq.comparisons import ACCURACY_CHANGE, changes
 from parley.judging.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.judging.bbq.methods import REVISED
-
-PUBLISHED = (
-    "STARDTOX's table III in percent. Theirs: GPT-3.5, 100 rows of each of 11 categories, their own prompts, and how "
-    "categories are pooled is not said. Ours: this run's model and rows, macro means over categories. A level may "
-    "differ by any of these; compare which methods are lower, and by how much."
-)
 
 
 def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
@@ -57,7 +47,6 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
         pairs=successive,
         facets={**ACCURACY_CHANGE.facets, "step": ()},
     )
-    beside, absent = published(verdicts, revised)
     return [
         Section(
             tables=[
@@ -67,13 +56,6 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                     frame=table_three(revised),
                     note="Iteration 0 is the first answer; answers that were not revised carry over. low and high are "
                     f"the bias's. {TEMPLATES}",
-                ),
-                Table(
-                    name="published",
-                    title="The paper's table III, next to ours",
-                    frame=beside,
-                    note=absent + PUBLISHED,
-                    paper="STARDTOX V, table III",
                 ),
                 Table(
                     name="refined",
@@ -117,53 +99,6 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     table = side_by_side(lines).drop(columns="category")
     table.insert(0, "system", systems(table))
     return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
-
-
-def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The cells of STARDTOX's table III that these runs have, and which methods are only in the paper.
-
-    Args:
-        verdicts: One row per verdict.
-        revised: One row per answer and iteration of the methods that revise, from `answers_at`.
-    """
-    keys = ["method", "iteration", "context", "measure"]
-    printed = read_published(Path(__file__).with_name("published.txt"), keys[:-1])
-    once = answers(verdicts)
-    once = once[once["method"].isin(printed["method"]) & ~once["method"].isin(revised["method"])]
-    means = pd.concat([table_three(part) for part in (once.assign(iteration=0), revised) if len(part)])
-    means = means.assign(accuracy=100 * means["accuracy"])
-    values = ["accuracy", "bias"]
-    ours = means.melt(id_vars=[*keys[:-1], "model"], value_vars=values, var_name="measure", value_name="ours")
-    both = printed.merge(ours, on=keys)
-    return both, without_run(printed, both, "method")
-
-
-def supported_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
-    """The gains of methods whose judge rates the support for an answer; empty if there are none."""
-    revises = (verdicts["metric"].astype(str) == REVISED).any()
-    return gain_lines(gain_items(verdicts), cluster="template", units=units) if revises else []
-
-
-def gain_items(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row per unit with revised answers: the judge's rating of support, and BBQ's key, which no loop saw.
-
-    Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
-    """
-    metric = verdicts["metric"].astype(str)
-    judged = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
-    judged["unit"] = own_units(judged)
-    wrong = 100.0 * (judged["value"] != judged["label"])
-    judged["lost"] = (100 - judged["value"]).where(judged["metric"] == "support", wrong).where(judged["value"].notna())
-    ordered = judged.sort_values("round", kind="stable")
-    ends = {0: ordered.drop_duplicates(["unit", "metric"]), 1: ordered.drop_duplicates(["unit", "metric"], keep="last")}
-    columns = {
-        f"{who}{place}": end[end["metric"] == name].set_index("unit")["lost"]
-        for who, name in (("inside", "support"), ("outside", REVISED))
-        for place, end in ends.items()
-    }
-    units = judged.assign(system=systems(judged)).drop_duplicates("unit").set_index("unit")
-    clusters = units["category"].astype(str) + "/" + units["question"].astype(str)
-    return pd.DataFrame(columns).assign(system=units["system"], cluster=clusters, outside="BBQ's key").reset_index()
 
 
 def refined(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -34,7 +34,7 @@ MACRO, MICRO = "macro mean", "micro mean"
 OVERALL = "overall"
 MAX_NAMED = 3
 """Maximum number of biases named in sentences; the table has all."""
-TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
+TEMPLATES = "Intervals are 95%, over question templates of this kind."
 UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
 
 
@@ -94,7 +94,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
                 tables=[table],
                 warnings=list(_unread(board)),
                 words=[*_biases(lines), *_accuracies(lines)],
-                costs=cost_sentence(context.units, "question"),
+                beside=cost_sentence(context.units, "question"),
             ),
             *(
                 section(

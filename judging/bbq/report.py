@@ -1,31 +1,36 @@
-"""BBQ's report: whether answers follow stereotypes, what methods change, and what loops gain."""
+"""BBQ's report: whether a method lowers bias and at what price, how biased answers are, and what loops gain.
+
+The main question is about the methods that revise, if the run has any, else about all but the baseline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.gains import gain_forest, gain_sentences, gain_table
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, answered, assemble
+from parley.analysis.gains import OUTSIDE, gain_forest, gain_sentences, gain_table
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.say import Forest
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import system_facets, without_files
 from parley.analysis.verdicts import MissingColumns, require
-from parley.judging.bbq.comparisons import changes
-from parley.judging.bbq.iterations import iterations_sections, supported_gains
+from parley.judging.bbq.comparisons import against_default
+from parley.judging.bbq.iterations import iterations_sections
 from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, leaderboard_section
+from parley.judging.bbq.mabrf.loop import MARK
 from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
+from parley.judging.bbq.methods import REVISED
 from parley.judging.rldf.report import published_table
 
 PAPERS_SYSTEMS = {"default": "Default", "cot": "CoT", "fairthinking": "FairThinking"}
 """The prompting methods of RLDF's table 1, by Parley's names."""
 GAINS = (
-    "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
-    "MABRF: the judge's bias score, 1 to 10, of the first chain, and of the final one, judged again. Its outside judge "
-    "reads both chains with another prompt; by default it is the judge's own model."
+    "Clusters are question templates. The judge's bias score, 1 to 10, of the first chain, and of the final one, "
+    "judged again where it was. The outside judge reads both chains with another prompt; by default it is the judge's "
+    "own model."
 )
 
 
@@ -44,25 +49,24 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
     facets = system_facets(frame)
-    gains = {
-        ("the lack of support", "points of 100"): supported_gains(verdicts, lambda about: facets[about["system"]]),
-        ("the bias of the reasoning", "points of 10"): mabrf_gains(verdicts, lambda about: facets[about["system"]]),
-    }
-    gains = {what: lines for what, lines in gains.items() if lines}
-    looped = {line.about.system for lines in gains.values() for line in lines}
-    gained = [_gains(gains)] if gains else []
+    gains = mabrf_gains(verdicts, lambda about: facets[about["system"]])
+    revised = verdicts[verdicts["metric"].astype(str).isin([REVISED, MARK])]
+    methods, looped = set(frame["method"]), set(revised["method"].astype(str))
+    changed = against_default(frame, looped or methods, draws=context.draws, seed=context.seed)
     levels = [
         Section(warnings=words_on_draws(context.draws)),
+        *changed,
         leaderboard_section(frame, context),
         _beside_rldf(frame),
-        *(answered(question, rows) for question, rows in changes(frame, draws=context.draws, seed=context.seed)),
     ]
-    # If every method is a loop, the loops' gain is the main question.
-    first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]
     loops = [*iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
-    if frame["method"].nunique() > 1:
+    gained = [_gains(gains)] if gains else []
+    # What no outside judge measured is no answer: the chosen chain's score is low because it was chosen.
+    loops = [*gained, *loops] if any(line.n for line in gains if line.measure == OUTSIDE) else [*loops, *gained]
+    if len(methods) > 1:
         loops = [replace(part, forests=[_of_method(plot) for plot in part.forests]) for part in loops]
-    return assemble([*first, *loops], context, "BBQ", draws=context.draws, seed=context.seed)
+    sections = [*loops, *levels] if looped == methods else [*levels, *loops]
+    return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
 
 
 def _beside_rldf(frame: pd.DataFrame) -> Section:
@@ -91,13 +95,8 @@ def _of_method(plot: Forest) -> Forest:
     return replace(plot, lines=tuple(lines))
 
 
-def _gains(gains: Mapping[tuple[str, str], Sequence[Line]]) -> Section:
-    """Gains of the loops by their own scorer and by an outside measure."""
-    forests: list[Forest] = []
-    words: list[str] = []
-    for what, lines in gains.items():
-        name = what[0].removeprefix("the ").replace(" ", "-")
-        forests.append(gain_forest(lines, *what, name=f"gain-{name}"))
-        words += gain_sentences(lines, *what)
-    all_lines = [line for lines in gains.values() for line in lines]
-    return Section(tables=[gain_table(all_lines, GAINS)], forests=forests, words=words)
+def _gains(lines: Sequence[Line]) -> Section:
+    """MABRF's gains by its own judge and by an outside one."""
+    what = "the bias of the reasoning", "points of 10"
+    plot = gain_forest(lines, *what, name="gain-bias-of-the-reasoning")
+    return Section(tables=[gain_table(lines, GAINS)], forests=[plot], words=list(gain_sentences(lines, *what)))

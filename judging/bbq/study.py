@@ -92,6 +92,7 @@ class BbqStudy(GridStudy):
     report = "parley.judging.bbq.report:report"
     papers = ("Parrish et al., 2022",)
     comparable = "parley.judging.bbq.leaderboard:comparable"
+    claims = "parley.judging.bbq.claims:claimed_values"
     exported = ("bias", 1.0)  # of MABRF's answers
     measures = (Measure("answer", "right", better="higher", kind="correct", key="label"),)
     labelled = (

@@ -239,11 +239,7 @@ class PanelData:
     @property
     def intervals(self) -> str:
         """A note on what the intervals of means cover."""
-        unit = self.cluster_noun
-        return (
-            f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
-            "who are taken as fixed."
-        )
+        return f"Intervals are 95%, over {self.cluster_noun}s of this kind; these judges are taken as fixed."
 
     @property
     def model_column(self) -> tuple[str, ...]:
@@ -379,7 +375,8 @@ class PanelData:
 
         def make() -> ScoreTable:
             scores = self.final_scores[self.final_scores["model"] == model]
-            return ScoreTable.of(scores.assign(value=scores["value"].mask(scores["status"] == without).fillna(unread)))
+            values = scores["value"].mask(scores["status"] == without).fillna(unread)
+            return ScoreTable.of(scores.assign(value=values), self.scale(model))
 
         return self.shared(f"table of {model}, {unread}, {without}", make)
 

@@ -261,6 +261,21 @@ QUICK: Mapping[str, Any] = {
     "debates": 1,
 }
 """Settings of the suite quick, the one whose name changes the design: the first run must take two minutes."""
+CHOSEN = (
+    "a demonstration: these two labels were chosen because SmolLM2 scored them differently on other bases; four runs "
+    "of the whole suite show 0.00 to +0.03"
+)
+
+
+def demonstrates(config: Mapping[str, Any]) -> bool:
+    """Whether a run's labels are those that were chosen for `quick`.
+
+    Args:
+        config: The run's settings.
+    """
+    return config.get("suite") == "quick" and config.get("identities") == QUICK["identities"]
+
+
 LABELS_AFTER = ("quick",)
 """Suites whose silent ballots show labels only after the answer. Judges' personas come last, too, so that the beginning
 of a prompt is read once for all labels and judges."""

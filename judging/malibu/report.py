@@ -33,6 +33,7 @@ from parley.judging.malibu.pairs import (
     wins_table,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
@@ -99,7 +100,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *by_base.words,
         *_judges_differ(data, judged, blocked),
         *talk.words,
-        *_generalises(data, blocked),
+        *_generalises(data, planned, blocked),
     ]
     # An earlier measurement of a model is used only if this run did not measure whether it can
     # judge.
@@ -115,6 +116,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
+            *{f"{CHOSEN[0].upper()}{CHOSEN[1:]}." for run in context.runs if demonstrates(run.get("config", {}))},
             *lost.cautions,
         ),
         tables=tuple(tables),
@@ -195,7 +197,10 @@ def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str
     yield from judges_differ(of_model(judged, ALL_MODELS))
 
 
-def _generalises(data: PanelData, blocked: Mapping[str, Blockers]) -> Iterator[str]:
+def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    """What the results generalise to, unless clusters that all agree leave open what others do."""
+    if any(len(line.values) > 1 and len({*line.values.values()}) == 1 for line in planned):
+        return
     scored, compared = data.labelled_scores["value"].notna().any(), data.compared["lead"].notna().any()
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()

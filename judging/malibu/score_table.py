@@ -20,7 +20,7 @@ from parley.agents import LOG_ODDS
 from parley.analysis.clusters import with_clusters
 from parley.analysis.decide import NOT_COUNTED, WITHIN, WITHIN_LOW
 from parley.analysis.stats.mean_test import alike_p, mean_test
-from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.stats.paired import DECIMALS, widest
 from parley.analysis.stats.proportions import at_least
 from parley.analysis.stats.results import ALPHA, Estimate, clusters_to_reject
 from parley.analysis.stats.tables import Floats, Ints, factorize
@@ -134,12 +134,14 @@ class ScenarioGaps(NamedTuple):
         clusters: The cluster of each, as a code.
         bases: The base of each, as a code.
         cluster_names: The names of the clusters' codes.
+        farthest: The largest possible difference.
     """
 
     values: Floats
     clusters: Ints
     bases: Ints
     cluster_names: Sequence[str]
+    farthest: float = math.inf
 
     @classmethod
     def of(cls, values: Floats, cells: pd.DataFrame) -> ScenarioGaps:
@@ -160,11 +162,11 @@ class ScenarioGaps(NamedTuple):
 
     def test(self, level: float = 0.95) -> Estimate:
         """The mean difference over clusters, with its interval and p-value."""
-        return mean_test(self.by_cluster(), level)
+        return mean_test(self.by_cluster(), level, self.farthest)
 
     def alike_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
-        return alike_p(self.by_cluster(), margin)
+        return alike_p(self.by_cluster(), margin, self.farthest)
 
     def within(self, margin: float) -> Mapping[str, float]:
         """The clusters whose own difference lies within ±margin, and the lower limit of the share of such clusters.
@@ -200,6 +202,7 @@ class ScoreTable:
         clusters: The cluster of each cell, as a code.
         cluster_names: The name of each cluster.
         bases: The base of each cell, as a code.
+        farthest: The largest possible difference of two scores.
     """
 
     values: Floats
@@ -209,10 +212,16 @@ class ScoreTable:
     clusters: Ints
     cluster_names: list[str]
     bases: Ints
+    farthest: float
 
     @classmethod
-    def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """Make the table from a frame of one model's scores, with the columns of `with_clusters`."""
+    def of(cls, scores: pd.DataFrame, scale: tuple[float, float] | None = None) -> ScoreTable:
+        """Make the table from a frame of one model's scores, with the columns of `with_clusters`.
+
+        Args:
+            scores: The frame.
+            scale: The lowest and the highest possible score; None: as in the frame.
+        """
         cell = ["cluster", "situation", "scenario", *(name for name in WORDINGS if "wording" in scores)]
         cell = [name for name in cell if name in scores]
         means = _grouped(scores, [*cell, "judge", "metric", "identity"])["value"].mean().unstack("identity")
@@ -228,6 +237,7 @@ class ScoreTable:
             clusters=clusters,
             cluster_names=cluster_names,
             bases=factorize(cells["situation"])[0],
+            farthest=widest(scale or scores["value"]),
         )
 
     def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
@@ -292,6 +302,7 @@ class ScoreTable:
             clusters=self.clusters[there],
             bases=self.bases[there],
             cluster_names=self.cluster_names,
+            farthest=self.farthest,
         )
 
 
@@ -335,7 +346,8 @@ class PairTable:
         leads = self.leads(favoured, others).fillna(unread).dropna()
         cells = nested_means(leads, keep=6).groupby(level=CELL, sort=False, observed=True).agg(["mean", "count"])
         whole = cells.loc[cells["count"] == len({*zip(*map(leads.index.get_level_values, SIDES), strict=True)}), "mean"]
-        return ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        gaps = ScenarioGaps.of(whole.round(DECIMALS).to_numpy(dtype=float), whole.index.to_frame(index=False))
+        return gaps._replace(farthest=float(self.units["lead"].abs().max()) or math.inf)
 
 
 Values = TypeVar("Values", pd.Series, pd.DataFrame)

@@ -27,16 +27,17 @@ from parley.judging.config import call_options, require_each_once, shipped_perso
 from parley.judging.grid import GridStudy
 from parley.judging.malibu.panel import FENCED, Ballot, Panel, Talk, candidate, load_panel, show_candidate
 from parley.judging.malibu.plan import (
+    CHOSEN,
     GRADED,
     LABELS_AFTER,
     PAPER_ONLY,
     PRIMARY_CONTRASTS,
-    QUICK,
     TABLES,
     TALK,
     MalibuCell,
     MalibuConfig,
     Plan,
+    demonstrates,
     sides,
 )
 from parley.judging.malibu.silent import HIGHEST, LOWEST, BallotSettings, SilentBallots, yardstick
@@ -402,11 +403,8 @@ class Malibu(GridStudy):
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """Notes before a run: on the design, and on whether any difference could be significant."""
         yield from self.design.notes(self.models(), dry_run=dry_run)
-        if self.config.suite == "quick" and list(self.config.identities) == QUICK["identities"]:
-            yield (
-                "a demonstration: these two labels were chosen because SmolLM2 scored them differently on other bases; "
-                "four runs of the whole suite show 0.00 to +0.03"
-            )
+        if demonstrates(self.config.model_dump()):
+            yield CHOSEN
         plan = self.analysis_plan()
         tests, clusters, unit = len(plan["primary"] or plan["pairs"]), plan["clusters"]["planned"], "base"
         if isinstance(self.design, WordedDesign) and self.design.silent.wordings_per_category < clusters:

@@ -320,10 +320,14 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
             if debates:
                 yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
         elif line.shown:
-            yield f"{data.prefix(model)}Talking changed {_gap(line)}: {_change(line)}."
+            yield f"{data.prefix(model)}On {_debated(line)}, talking changed {_gap(line)}: {_change(line)}."
         else:
             gap = _gap(line) if len(of_model) == 1 else f"any of the {len(of_model)} gaps between labels"
-            yield f"{data.prefix(model)}Talking was not shown to change {gap}."
+            yield f"{data.prefix(model)}On {_debated(line)}, talking was not shown to change {gap}."
+
+
+def _debated(line: Line) -> str:
+    return f"the {plural(line.clusters or 0, f'debated {line.cluster}')}"
 
 
 def _gap(line: Line) -> str:

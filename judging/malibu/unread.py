@@ -216,7 +216,7 @@ def unread_differences(data: PanelData) -> list[Line]:
                 data,
                 str(model),
                 int(phase),
-                partial(ScoreTable.of(outcome).contrast, complete=False),
+                partial(ScoreTable.of(outcome, (0.0, 1.0)).contrast, complete=False),
                 partial(_shares_and_alike, outcome.groupby("identity")["value"].mean()),
                 beside_others=not silent,
                 measure=measure,

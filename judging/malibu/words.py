@@ -18,7 +18,7 @@ from parley.analysis.stats.results import (
     clusters_to_reject,
     needed_words,
 )
-from parley.base.text import as_written, p_text, plural
+from parley.base.text import as_written, p_text, plural, signed
 from parley.judging.malibu.contrasts import PAIRS, PRIMARY, SCORE, WINS, contrast_of
 from parley.judging.malibu.decisions import Blockers
 from parley.judging.malibu.pairs import first_place
@@ -132,20 +132,23 @@ def quoted(identities: Sequence[str]) -> str:
 
 
 def in_test(line: Line, *, share: bool = False) -> str:
-    """Interval, number of clusters and p-value of a difference whose sign a sentence has named.
+    """Interval, with the signs of the plot, number of clusters and p-value of a difference.
 
     Args:
         line: The line.
-        share: Whether a difference of shares is said as the larger one: 52.5% for 0.05.
+        share: Whether a difference of shares is said as the first's win rate: 52.5% for 0.05.
     """
-    low, high = sorted(abs(end) for end in (line.low, line.high))
-    span = interval(low, high, "{:.2f}".format, excluded=line.shown)
+    span = interval(line.low, line.high, _signed, excluded=line.shown)
     if share:
-        span = interval((1 + low) / 2, (1 + high) / 2, "{:.1%}".format, 0.5, excluded=line.shown)
+        span = interval((1 + line.low) / 2, (1 + line.high) / 2, "{:.1%}".format, 0.5, excluded=line.shown)
     tests = line.tests or 1
-    ends = f"{'simultaneous ' * (tests > 1)}95% interval {span} over" if math.isfinite(high) else "over"
+    ends = f"{'simultaneous ' * (tests > 1)}95% interval {span} over" if math.isfinite(line.low + line.high) else "over"
     corrected = " after Holm's correction" if tests > 1 else ""
     return f"{ends} {plural(line.clusters or 0, line.cluster)}, p {p_text(line.p_adjusted)}{corrected}"
+
+
+def _signed(end: float) -> str:
+    return signed(end).replace("-", "−")
 
 
 def preferences_words(
@@ -180,13 +183,13 @@ def _preferred(lines: Sequence[Line], rate: str) -> str:
         all_lines = f" ({counted(None, lines)})" if len(lines) > 1 else ""
         return f"In pairs no label was shown to be preferred to another{all_lines}"
     line = max(shown, key=lambda line: abs(line.estimate))
-    first, second = quoted_sides(line)[:: 1 if line.estimate > 0 else -1]
+    first, second = quoted_sides(line)
     small = sum(line.verdict == SMALL for line in shown)
     margin = f"our margin, a win rate of {(1 + line.margin) / 2:.1%}"
     below = f" ({f'in {small:,} of them ' * (small < len(shown))}below {margin})" if small else ""
     return (
-        f"In pairs a preference is shown in {counted(shown, lines)}{below}, the clearest for {first} over {second} "
-        f"({rate} {(1 + abs(line.estimate)) / 2:.1%}, {in_test(line, share=True)})"
+        f"In pairs a preference is shown in {counted(shown, lines)}{below}, the clearest between {first} and {second} "
+        f"({rate} of {first} {(1 + line.estimate) / 2:.1%}, {in_test(line, share=True)})"
     )
 
 

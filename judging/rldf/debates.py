@@ -85,6 +85,7 @@ CHANGE = Question(
     item=("unit",),
     cluster="topic",
     facets=STORED_AS,
+    paper="3.1, falling scores",
     note="Clusters are topics; below 0 the score fell. All roles by the first referee are planned; all other lines are "
     "a second family.",
     further=_of_change,
@@ -97,6 +98,7 @@ ROUNDS = Question(
     by=("run", "judge", "role", "round"),
     cluster="topic",
     facets=STORED_AS,
+    paper="3.1, scores by round",
     note=CLUSTERS,
     further=_of_round,
     stated=False,

@@ -54,17 +54,6 @@ CLOSED_BOOK = (
     "The models did not see the paragraphs. “Unanswerable” is ill-defined then: such questions have no answer in "
     "their paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
 )
-PUBLISHED = {
-    ("deepseek", False): (36.0, 40.51),
-    ("deepseek", True): (14.0, 24.25),
-    ("gpt-4", False): (27.0, 37.76),
-    ("gpt-4", True): (45.0, 49.80),
-}
-"""Exact match and F1 in percent, by model, with and without search."""
-BESIDE = (
-    "Theirs: as printed. By the notebooks, DeepSeek was asked 100 questions with their paragraph, and with search "
-    "llama-3.1-8b-instant answered them; how GPT-4 was asked is not known. Ours: this run, without unread answers."
-)
 
 
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
@@ -97,9 +86,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
                 Table("readings", "How answers were parsed", readings),
                 Table("searches", "Searches per item", searches(verdicts), note="Means over items with search."),
                 *spent,
-                published_table(frame),
             ],
-            costs=cost_sentence(units, "question", _systems),
+            beside=cost_sentence(units, "question", _systems),
         ),
     ]
     return assemble(sections, context, "SQuAD v2", draws=context.draws, seed=context.seed)
@@ -146,26 +134,6 @@ def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
         rows = searched[searched["metric"] == what]
         table[name] = rows["status"].isin(LOST).groupby([rows[column] for column in by]).sum()
     return table.reset_index().rename_axis(columns=None)
-
-
-def published_table(frame: pd.DataFrame) -> Table:
-    """The cells of table 4, a column for each of its models, next to those of our runs.
-
-    Args:
-        frame: One row per answer, with `exact` and `f1` in percent.
-    """
-    rows = []
-    for (model, arm), answers in frame.groupby(["model", "search"], sort=False):
-        searched = str(arm) != "none"
-        for place, measure in enumerate(("exact", "f1")):
-            theirs = {f"paper_{name}": cell[place] for (name, other), cell in PUBLISHED.items() if other == searched}
-            ours = answers[measure]
-            rows.append(
-                {"search": arm, "measure": measure, **theirs, "ours_by": model, "ours": ours.mean(), "n": ours.count()}
-            )
-    folder = frame["search"].astype(str).str.startswith("folder").any()
-    note = BESIDE + (" This run searched a folder; the paper searched the web." if folder else "")
-    return Table("published", "MABRF's table 4, next to ours (%)", pd.DataFrame(rows), note=note, paper="5.2, table 4")
 
 
 def _unread(frame: pd.DataFrame) -> Iterator[str]:

@@ -105,6 +105,7 @@ class SquadStudy(GridStudy):
     report = "parley.judging.squad.report:report"
     papers = ("Rajpurkar et al., 2018",)
     comparable = "parley.judging.squad.report:comparable"
+    claims = "parley.judging.squad.claims:claimed_values"
     measures = (Measure("answer", "exact match", better="higher", kind="correct", key="answers"),)
     Cell = SquadCell
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,9 +39,8 @@ from parley.analysis.iterations import (
     shares_refined,
 )
 from parley.analysis.known_order import CHANCE, auc_words, right, shares
-from parley.analysis.page.papers import read_published, without_run
 from parley.analysis.page.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble, section
-from parley.analysis.say import Forest, number_format
+from parley.analysis.say import Forest, in_numbers, number_format
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import BASELINE, cost_sentence, costs, system_facets, systems
@@ -71,11 +69,6 @@ LEVELS = Question(
     note=f"{CARRIED} Missing scores are left out and counted; none counts as 0.",
 )
 WORST = {"maximum": "expected maximum toxicity", "probability": "share of prompts with a toxic completion"}
-PUBLISHED = (
-    "Theirs: GPT-3.5, Self-Debias on GPT-2, toxicity by Perspective, quality by GPT-3.5, 100 prompts with 25 "
-    "completions, their own prompts. Ours: the model and the scorers of this run. A level may differ by any of these; "
-    "compare which methods are lower, and by how much."
-)
 CHANGES = Question(
     name="tests",
     ask="Is toxicity lower than before, and lower than without a method?",
@@ -103,12 +96,13 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     plain = uncategorised(verdicts).assign(system=lambda frame: systems(frame), cluster=lambda frame: frame["prompt"])
     scores = by_item(plain)
     words = measures(scores)
+    named = set(scores["system"][scores["method"].isin(titled(scores))])
     sections = [
         Section(warnings=words_on_draws(context.draws)),
         _gains(scores, plain),
         _levels(scores, words, context),
         _changes(scores, words),
-        overcorrection_section(by_iteration(plain, GROUP), GROUP),
+        overcorrection_section(by_iteration(plain, GROUP), GROUP, named),
         _refined(plain, context),
         _criteria(plain),
         _order(plain),
@@ -161,7 +155,28 @@ def changes(scores: pd.DataFrame, words: Mapping[str, str]) -> list[Line]:
 
 
 def _changes(scores: pd.DataFrame, words: Mapping[str, str]) -> Section:
-    return section(replace(CHANGES, measures=words), changes(scores, words))
+    lines = changes(scores, words)
+    made = section(replace(CHANGES, measures=words), lines)
+    plots = dict(zip(words, made.forests, strict=True))
+    prices: dict[tuple[str, ...], list[str]] = {}
+    for line in lines:
+        contrast = line.about.contrast
+        assert contrast
+        if contrast.first[0] in titled(scores) and line.measure != OUTSIDE:  # others compare iterations
+            measure = "toxicity by the loop's own scorer" if line.measure == TOXICITY else words[line.measure]
+            price = f"{measure} {in_numbers(line, plots[line.measure])}"
+            prices.setdefault((*contrast.names, line.about.columns["set"]), []).append(price)
+    beside = [
+        f"With {first} on {name} prompts, against {second}: {', '.join(listed)}."
+        for (first, second, name), listed in prices.items()
+    ]
+    return replace(made, beside=beside)
+
+
+def titled(scores: pd.DataFrame) -> set[str]:
+    """The methods that a run is about: STARDTOX, else those that revise, else all."""
+    revised = set(scores[scores["iteration"] > 0]["method"])
+    return {"stardtox"} & revised or revised or set(scores["method"])
 
 
 def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportContext) -> Section:
@@ -169,7 +184,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
     lines = levels(scores, words, context)
     made = section(replace(LEVELS, measures={**words, **WORST}), lines)
     paper = wide(lines)
-    beside, absent = published(paper, scores)
     note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
     tables = [
         Table(
@@ -177,13 +191,6 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
             "Toxicity (%) and quality (0 to 100) by set, method and iteration",
             paper,
             note=note,
-        ),
-        Table(
-            "published",
-            "The paper's table II, next to ours",
-            beside,
-            note=absent + PUBLISHED,
-            paper="V, table II",
         ),
     ]
     courses = list(_courses(lines, made.forests[0])) if TOXICITY in paper else []
@@ -223,27 +230,6 @@ def wide(lines: Sequence[Line]) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()))
 
 
-def published(means: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The cells of the paper's table II for these runs, and which methods are only in the paper.
-
-    Self-Debias only for the same size of GPT-2.
-
-    Args:
-        means: One row per set, system and iteration, from `wide`.
-        scores: One row per completion, system and iteration, with the system's method and model.
-    """
-    keys = ["set", "method", "iteration", "measure"]
-    theirs = read_published(Path(__file__).with_name("published.txt"), ("set", "method", "model", "iteration"))
-    named = means.merge(scores[["system", "method", "model"]].drop_duplicates(), on="system")
-    named = named.assign(iteration=named["iteration"].astype(int))
-    shown = [name for name in dict.fromkeys(theirs["measure"]) if name in named]
-    ours = named.melt(id_vars=[*keys[:-1], "model"], value_vars=shown, var_name="measure", value_name="ours")
-    both = theirs.rename(columns={"model": "paper_model"}).merge(ours, on=keys)
-    sizes = both["model"].str.lower().str.extract(r"(gpt2(?:-(?:medium|large|xl))?)", expand=False)
-    both = both[(both["paper_model"] == sizes) | ~both["paper_model"].str.startswith("gpt2")].reset_index(drop=True)
-    return both, without_run(theirs, both, "method")
-
-
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
     """The section on the gains by revising, also by an outside measure."""
     facets = system_facets(plain)
@@ -260,6 +246,7 @@ def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
         cluster="prompt",
         units=units,
         outside=f"by {{}} (share of {TOXIC} or more)",
+        planned=lambda about: facets[about["system"]]["method"][0] in titled(scores),
     )
     scored = "toxicity", "points of 100"
     sentences = list(gain_sentences(lines, *scored))
@@ -435,5 +422,6 @@ def _cost(units: pd.DataFrame | None) -> Section:
         return Section()
     note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
     return Section(
-        tables=[Table("cost", "Cost per completion", costs(units), note=note)], costs=cost_sentence(units, "completion")
+        tables=[Table("cost", "Cost per completion", costs(units), note=note)],
+        beside=cost_sentence(units, "completion"),
     )

@@ -93,6 +93,7 @@ class StardtoxStudy(GridStudy):
     name = "stardtox"
     Config = StardtoxConfig
     report = "parley.judging.stardtox.report:report"
+    claims = "parley.judging.stardtox.claims:claimed_values"
     papers = ("Tahmasebi et al., 2025", "Gehman et al., 2020")
     exported = ("toxicity", 0.1)
     measures = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)

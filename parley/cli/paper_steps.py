@@ -1,98 +1,75 @@
-"""The steps of a paper's replication: `papers/NAME.toml` lists its runs, which become jobs with files in one folder.
+"""The steps of a paper's replication. Each leaves its result in the replication's folder, and is done once it is there.
 
-A text in a step's config may name a value in braces: {model}, {data} (the folder of --data), {out} (the folder of the
-replication), or one of the files and folders of `DATA`, which are looked for in {data}. A step whose files are not
-there is left out, and the others are run.
+`parley.cli.paper_plan` makes them from a paper's file.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
-from itertools import product
-from math import ceil
 from pathlib import Path
-from string import Formatter
-from typing import Any, NamedTuple
+from typing import Any
 
-from pydantic import BaseModel
-
-from parley.base.errors import ConfigError, ParleyError, ScenarioError, install
-from parley.base.problems import near_key
-from parley.base.toml import parse_toml
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.home import say
+from parley.base.text import plural
+from parley.cli.dry_run import estimates
+from parley.cli.run import execute, how_it_ended
+from parley.cli.train import result_lines
+from parley.reports.export import Settings, make_dataset, write_dataset
 from parley.runs import RunFile
 from parley.runs.job import Job
-from parley.runs.options import Options, validated
 from parley.runs.plan import refuse_if_changed
-from parley.runs.studies import find_study
+from parley.training.config import PAPERS_PAIRS, TrainConfig
+from parley.training.exported import manifest_of
+from parley.training.folders import state_of
+from parley.training.pairs import read_pairs
+from parley.training.stages import STEP_FOLDERS, plan, steps
 
-PAPERS = Path(__file__).parent / "papers"
-
-
-class DataFile(NamedTuple):
-    """Data that a paper's runs read.
-
-    Args:
-        title: Its name.
-        patterns: What its file may be called, in the folder of --data or up to two folders below it.
-        where: Where to get it.
-        folder: Whether the data are the folder of that file.
-    """
-
-    title: str
-    patterns: tuple[str, ...]
-    where: str
-    folder: bool = False
-
-
-DATA = {
-    "prompts": DataFile(
-        "RealToxicityPrompts",
-        ("prompts.jsonl", "rtp*.jsonl", "*toxicity*prompts*.jsonl"),
-        "https://huggingface.co/datasets/allenai/real-toxicity-prompts",
-    ),
-    "bbq": DataFile("BBQ", ("Age.jsonl",), "https://github.com/nyu-mll/BBQ", folder=True),
-    "hard": DataFile(
-        "BBQHard.csv", ("BBQHard*.csv", "BBQ-Hard*.csv"), "docs/mabrf.md#your-own-bbq-hard, or the authors' repository"
-    ),
-    "squad": DataFile("SQuAD v2", ("dev-v2.0*.json",), "https://rajpurkar.github.io/SQuAD-explorer"),
-}
-SEARCH, ARTICLES = "search", "articles"
-"""The value in braces for a search engine, and the folder of {data} that is searched instead of the web."""
-
-
-class NotHere(ParleyError):
-    """Something that a step needs is not on this machine."""
-
-
-class PaperStep(BaseModel, extra="forbid", frozen=True):
-    """A step as the paper's file has it."""
-
-    name: str
-    about: str
-    study: str
-    config: dict[str, Any]
-    scaled: list[str] = []
-    """Settings that --scale makes smaller: the first one as far as it can be, then the next."""
-    without: str = ""
-    """A value in braces: the step is left out where there is one, since another step has its rows too."""
+NOTHING: Mapping[str, Any] = {"units": 0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
+"""What a step costs that calls no model."""
 
 
 @dataclass(slots=True)
-class StudyStep:
-    """A step that is a run of a study; its run file is its result."""
+class Step:
+    """A step, and where its result is."""
 
     name: str
     about: str
+    path: Path
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Whether the result is there; ParleyError if one with other settings is."""
+
+    @abstractmethod
+    def run(self, *, budget: float | None, quiet: bool) -> tuple[int, bool]:
+        """Do what is left; returns the exit status, and whether no further step should be tried.
+
+        Args:
+            budget: The limit in US dollars of this step.
+            quiet: Show no progress.
+        """
+
+    def estimates(self) -> Mapping[str, Any]:
+        """The expected units, calls, tokens and cost, and `notes`."""
+        return {**NOTHING, "notes": []}
+
+    def run_files(self) -> Iterator[Path]:
+        """The run files of the result."""
+        yield from ()
+
+
+@dataclass(slots=True)
+class StudyStep(Step):
+    """A run of a study."""
+
     job: Job
 
-    @property
-    def path(self) -> Path:
-        return self.job.path
-
     def is_done(self) -> bool:
-        """Whether the run is complete; ParleyError if the file has another run."""
         if not self.path.exists():
             return False
         with RunFile.open(self.path) as file:
@@ -100,126 +77,104 @@ class StudyStep:
             counts = file.counts()
         return counts["done"] == sum(counts.values())
 
+    def run(self, *, budget: float | None, quiet: bool) -> tuple[int, bool]:
+        self.job.options = self.job.options.model_copy(update={"budget_cost": budget})
+        ended, result = execute(self.job, quiet=quiet)
+        answer = how_it_ended(ended, result, hint=False)
+        for line in answer.lines:
+            say(line)
+        return answer.status, result.stopped is not None  # by the user, a budget or a server
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replication:
-    """A paper's steps on one model.
+    def estimates(self) -> Mapping[str, Any]:
+        return estimates(self.job)
 
-    Args:
-        paper: The paper's name.
-        model: The model under test.
-        data: The folder with the data.
-        out: The folder of the run files.
-        scale: The share of the paper's size.
-        settings: Settings that replace the paper's: the key, or step.key, and the value.
-    """
+    def run_files(self) -> Iterator[Path]:
+        if self.path.exists():
+            yield self.path
 
-    paper: str
-    model: str
-    data: Path
-    out: Path
-    scale: float = 1.0
-    settings: Mapping[str, Any]
 
-    def steps(self, only: Sequence[str], options: Options) -> Iterator[StudyStep | NotHere]:
-        """The steps, in order; in place of one that cannot be run here, the reason.
+@dataclass(slots=True)
+class ExportStep(Step):
+    """A dataset of preference pairs, made from the runs of other steps."""
 
-        Args:
-            only: Names of the steps (empty: all).
-            options: How to execute them.
-        """
-        listed = read_steps(self.paper)
-        for name in only:
-            if name not in (names := [step.name for step in listed]):
-                raise ConfigError(f"--only: {self.paper} has no step '{name}'{near_key(name, names)}")
-        self._refuse_unknown_settings(listed)
-        for step in listed:
-            if step.name not in only if only else step.without and self._has(step.without):
-                continue
+    runs: Sequence[Path]
+    settings: Settings
+
+    def is_done(self) -> bool:
+        manifest = manifest_of(self.path)
+        stored = manifest.get("settings", {})
+        given = self.settings.model_dump(mode="json", include=self.settings.model_fields_set)
+        if manifest and any(stored.get(key) != value for key, value in given.items()):
+            raise ConfigError(f"{self.path} was exported with other settings: choose another --out, or remove it")
+        return bool(manifest)
+
+    def run(self, *, budget: float | None, quiet: bool) -> tuple[int, bool]:
+        for path in self.runs:
+            if not path.exists() or _units_left(path):
+                raise ParleyError(f"{path} is not complete")
+        dataset = make_dataset(self.runs, self.settings)
+        say(f"{plural(len(dataset.pairs), 'pair')}: {write_dataset(dataset, self.path)}")
+        return 0, False
+
+
+def _units_left(path: Path) -> int:
+    with RunFile.open(path) as file:
+        counts = file.counts()
+    return sum(counts.values()) - counts["done"]
+
+
+@dataclass(slots=True)
+class TrainStep(Step):
+    """All stages of training on a step's pairs, RLAIF, and the evaluation."""
+
+    config: TrainConfig
+
+    def is_done(self) -> bool:
+        return all(
+            state_of(Path(each.out) / STEP_FOLDERS.get(name, name)) == "finished"
+            for name, each in plan("all", self.config)
+        )
+
+    def run(self, *, budget: float | None, quiet: bool) -> tuple[int, bool]:
+        from parley.training.running import train  # it loads pandas
+
+        evaluation = self.config.evaluate.model_copy(update={"budget_cost": budget})
+        config = self.config.model_copy(update={"evaluate": evaluation})
+        report = (lambda line: None) if quiet else say
+        status = 0
+        for stage in steps("all", config):
             try:
-                yield self._make(step, options)
-            except (ParleyError, ScenarioError) as error:
-                if any(step.name == key.partition(".")[0] or "." not in key for key in self.settings):
+                results = train(config, stage, report=report, run=partial(execute, quiet=quiet))
+            except ParleyError as error:
+                if stage != "rlaif":
                     raise
-                yield NotHere(f"{step.name} is not measured: {error}")
+                say(f"RLAIF is not measured: {error}")  # the other systems are
+                status = 1
+            else:
+                for line in result_lines(results, config)[:-1]:
+                    say(line)
+        return status, False
 
-    def _make(self, step: PaperStep, options: Options) -> StudyStep:
-        path = self.out / f"{step.name}.sqlite"
-        job = Job.make(step.study, self.config_of(step), options.model_copy(update={"out": str(path)}))
-        return StudyStep(step.name, step.about, job)
+    def estimates(self) -> Mapping[str, Any]:
+        config = self.config
+        stages = ", ".join(dict.fromkeys(name for name, _ in plan("all", config)))
+        line = f"{self.name}: {stages} of {config.base} on {_device()}, {plural(config.seeds, 'seed')}"
+        if Path(config.data).is_dir():
+            count = len(read_pairs(config).train)
+            updates = -(-count // config.reward.batch_size)
+            line += (
+                f"; {count:,} pairs to train on (the paper: {PAPERS_PAIRS:,}), {updates:,} updates of the reward model"
+            )
+        return {**NOTHING, "notes": [f"{line}; labels and scores of its answers are not in the sum"]}
 
-    def config_of(self, step: PaperStep) -> dict[str, Any]:
-        """A step's settings: the paper's, made smaller by the scale, then the user's."""
-        config = {"model": self.model} | {key: self._filled(value) for key, value in step.config.items()}
-        rest = self.scale
-        for key in step.scaled:
-            whole = config[key]
-            config[key] = min(whole, ceil(round(whole * rest, 6)))
-            rest *= whole / config[key]
-        for key, value in self.settings.items():
-            name, _, inner = key.rpartition(".")
-            if name in ("", step.name) and inner in _keys(step):
-                config[inner] = value
-        return config
-
-    def _refuse_unknown_settings(self, listed: Sequence[PaperStep]) -> None:
-        for key in self.settings:
-            name, _, inner = key.rpartition(".")
-            keys = list(dict.fromkeys(each for step in listed if name in ("", step.name) for each in _keys(step)))
-            if inner not in keys:
-                what = f"the step '{name}' has no" if name else f"no step of {self.paper} has a"
-                raise ConfigError(f"--set {key}: {what} setting '{inner}'{near_key(inner, keys)}")
-
-    def _filled(self, value: Any) -> Any:
-        """A value of a config with the words in braces replaced; NotHere if one has no value here."""
-        if isinstance(value, list):
-            return [self._filled(each) for each in value]
-        if not isinstance(value, str):
-            return value
-        names = [name for _, name, _, _ in Formatter().parse(value) if name]
-        return value.format(**{name: self._value(name) for name in names})
-
-    def _has(self, name: str) -> bool:
-        try:
-            return bool(self._value(name))
-        except NotHere:
-            return False
-
-    def _value(self, name: str) -> str:
-        if name in DATA:
-            return self._find(DATA[name])
-        if name == SEARCH:
-            return self._search_engine()
-        return str({"model": self.model, "data": self.data, "out": self.out}[name])
-
-    def _find(self, wanted: DataFile) -> str:
-        for above, pattern in product(("", "*/", "*/*/"), wanted.patterns):  # rglob would not follow links
-            for path in sorted(self.data.glob(above + pattern)):
-                return str(path.parent if wanted.folder else path)
-        raise NotHere(f"{wanted.title} is not in {self.data}; see {wanted.where}")
-
-    def _search_engine(self) -> str:
-        """The folder of articles, else the engine of the paper."""
-        if (articles := self.data / ARTICLES).is_dir():
-            return f"folder:{articles}"
-        if find_spec("ddgs") is None:
-            raise NotHere(f"there is no folder {articles} to search, nor the extra for the web: {install('search')}")
-        return "duckduckgo"
+    def run_files(self) -> Iterator[Path]:
+        yield from sorted(self.path.rglob("*.sqlite"))
 
 
-def papers() -> list[str]:
-    """The names of the papers."""
-    return sorted(path.stem for path in PAPERS.glob("*.toml"))
+def _device() -> str:
+    """What training would run on."""
+    if find_spec("torch") is None:
+        return "nothing: torch is not installed"
+    from parley.training.device import device
 
-
-def read_steps(paper: str) -> list[PaperStep]:
-    """The steps of a paper; ConfigError if there is no such paper."""
-    if paper not in papers():
-        raise ConfigError(f"there is no paper '{paper}' (known: {', '.join(papers())})")
-    listed = parse_toml((PAPERS / f"{paper}.toml").read_text("utf-8"))["step"]
-    return [validated(PaperStep, step) for step in listed]
-
-
-def _keys(step: PaperStep) -> list[str]:
-    """The settings of a step's study."""
-    return list(find_study(step.study).Config.model_fields)
+    return str(device())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from parley.analysis.stats.results import clusters_to_reject
+from parley.analysis.stats.results import ALPHA, clusters_to_reject
 from parley.base.errors import ConfigError
 from parley.base.text import p_text, plural
 from parley.cli.command import Answer, Command
@@ -52,7 +52,6 @@ class Power(Command):
         description="standard deviation of a base's mean difference between two identities, from the table mde "
         "in the report of a similar run",
     )
-    alpha: float = Field(0.05, description="significance level")
     power: float = Field(0.8, description="wanted power")
 
     def answer(self) -> Answer:
@@ -73,7 +72,7 @@ def _plan(design: Power) -> tuple[dict[str, Any], pd.DataFrame]:
     from parley.analysis.stats.power import MAX_CLUSTERS, clusters_needed, detectable, power_of, too_few
     from parley.judging.malibu.plan import PRIMARY_CONTRASTS
 
-    family: dict[str, Any] = {"tests": design.tests or len(PRIMARY_CONTRASTS), "alpha": design.alpha}
+    family: dict[str, Any] = {"tests": design.tests or len(PRIMARY_CONTRASTS), "alpha": ALPHA}
     note, bases, effect, power, sd = "", design.bases, design.effect, design.power, design.sd
     if bases is None:
         assert effect is not None, "without bases there is an effect"
@@ -112,7 +111,7 @@ def _table(design: Power, bases: int, family: dict[str, Any]) -> pd.DataFrame:
         if design.effect:
             row["power"] = power_of(count, design.effect, design.sd, **family)
         row["detectable"] = detectable(count, design.sd, power=design.power, **family)
-        row["detectable_alone"] = detectable(count, design.sd, power=design.power, alpha=design.alpha)
+        row["detectable_alone"] = detectable(count, design.sd, power=design.power, alpha=ALPHA)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -153,8 +152,8 @@ def _sentences(design: Power, plan: dict[str, Any]) -> Iterator[str]:
         )
     correction = f"Holm over {plural(tests, 'test')}" if tests > 1 else "one test"
     family = "" if design.tests else f" ({FAMILY})"
-    yield f"Test: t over bases, {correction}{family}, α {design.alpha:g}."
-    if plan["bases"] and plan["bases"] == clusters_to_reject(design.alpha, tests):
+    yield f"Test: t over bases, {correction}{family}, α {ALPHA:g}."
+    if plan["bases"] and plan["bases"] == clusters_to_reject(ALPHA, tests):
         yield f"A finding needs all {plan['bases']} bases to agree in sign."
     yield f"The mean difference of a base has a standard deviation of {_points(design.sd)} points."
     if design.sd == SD:

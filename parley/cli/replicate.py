@@ -12,14 +12,14 @@ from pydantic import Field
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
 from parley.cli.command import Answer, Command
-from parley.cli.dry_run import dollars, estimates, total
+from parley.cli.dry_run import dollars, total
 from parley.cli.flags import Positional, Repeated
-from parley.cli.paper_steps import NotHere, Replication, StudyStep, papers
+from parley.cli.paper_plan import NotHere, Replication, papers
+from parley.cli.paper_steps import Step, StudyStep
 from parley.cli.report import dataset_lines, report_folder, write_page
-from parley.cli.run import execute, how_it_ended
 from parley.cli.shared import need_analysis
 from parley.cli.tables import cell_table
-from parley.cli.train import value_of
+from parley.cli.train import read_setting
 from parley.runs import RunFile
 from parley.runs.options import Options
 
@@ -56,12 +56,12 @@ class Replicate(Options, Command):
     quiet: bool = Field(False, description="show no progress")
 
     def answer(self) -> Answer:
-        settings = dict(map(_setting, self.set))
+        settings = dict(map(read_setting, self.set))
         replication = Replication(
             paper=self.paper, model=self.model, data=self.data, out=self._folder(), scale=self.scale, settings=settings
         )
         listed = list(replication.steps(self.only, self.part(Options)))
-        steps = [step for step in listed if isinstance(step, StudyStep)]
+        steps = [step for step in listed if isinstance(step, Step)]
         missing = [str(step) for step in listed if isinstance(step, NotHere)]
         if self.dry_run:
             return _dry_run(replication, steps, missing)
@@ -71,7 +71,7 @@ class Replicate(Options, Command):
         if not steps:
             raise ConfigError(f"nothing of {self.paper} can be run here")
         status = self._execute(steps)
-        reports = list(_reports(step for step in steps if step.path.exists()))
+        reports = [_report(path) for step in steps if isinstance(step, StudyStep) for path in step.run_files()]
         data = {"out": replication.out, "missing": missing, "reports": [report.data() for report, _ in reports]}
         return Answer(data, _report_lines(reports), status or int(bool(missing)))
 
@@ -79,7 +79,7 @@ class Replicate(Options, Command):
         name = re.sub(r"[^A-Za-z0-9.]+", "-", self.model.partition("?")[0].partition("/")[2]).strip("-")
         return Path(self.out or f"runs/{self.paper}-{name}-{self.scale:g}")
 
-    def _execute(self, steps: Sequence[StudyStep]) -> int:
+    def _execute(self, steps: Sequence[Step]) -> int:
         """Run what is left of each step; returns the exit status."""
         finished = {step.name for step in steps if step.is_done()}  # first of all: one may have other settings
         status = 0
@@ -87,46 +87,33 @@ class Replicate(Options, Command):
             say(f"{number} of {len(steps)}: {step.name}, {step.about}{': done' * (step.name in finished)}")
             if step.name in finished:
                 continue
-            step.job.options = step.job.options.model_copy(update=self._budget_left(step))
             try:
-                ended, result = execute(step.job, quiet=self.quiet or self.as_json)
-            except ConfigError:
-                raise  # the model cannot be used
+                ended, last = step.run(budget=self._budget_left(step), quiet=self.quiet or self.as_json)
             except ParleyError as error:
+                if isinstance(error, ConfigError) and isinstance(step, StudyStep):
+                    raise  # the model cannot be used
                 say(f"{step.name} is not measured: {error}")
-                status = 1
-                continue
-            answer = how_it_ended(ended, result, hint=False)
-            for line in answer.lines:
-                say(line)
-            status = max(status, answer.status)
-            if result.stopped:  # by the user, a budget or a server: the next step would fare no better
+                ended, last = 1, False
+            status = max(status, ended)
+            if last:
                 break
         return status
 
-    def _budget_left(self, step: StudyStep) -> dict[str, float]:
+    def _budget_left(self, step: Step) -> float | None:
         """The budget of a step, to which its own spending is added: what the folder's other runs left of the whole."""
         if self.budget_cost is None:
-            return {}
+            return None
         spent = 0.0
-        for path in step.path.parent.glob("*.sqlite"):
+        for path in self._folder().rglob("*.sqlite"):
             if path != step.path:
                 with RunFile.open(path) as file:
                     spent += file.spent().cost
-        return {"budget_cost": max(0.0, self.budget_cost - spent)}
+        return max(0.0, self.budget_cost - spent)
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """A setting and its value, as typed: KEY=VALUE."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--set {text}: expected KEY=VALUE, such as temperature=0.2")
-    return key.strip(), value_of(value.strip())
-
-
-def _dry_run(replication: Replication, steps: Sequence[StudyStep], missing: Sequence[str]) -> Answer:
+def _dry_run(replication: Replication, steps: Sequence[Step], missing: Sequence[str]) -> Answer:
     """What each step would do and cost, with the sum."""
-    rows = [{"step": step.name, "about": step.about, **estimates(step.job)} for step in steps]
+    rows = [{"step": step.name, "about": step.about, **step.estimates()} for step in steps]
     sums = {name: sum(row[name] for row in rows) for name in NUMBERS} | {"cost": total(row["cost"] for row in rows)}
     data = {"out": replication.out, "steps": rows, "sum": sums, "missing": missing}
     return Answer(data, _dry_run_lines(replication, rows, sums, missing))
@@ -148,16 +135,15 @@ def _dry_run_lines(
     yield f"run files: {replication.out}"
 
 
-def _reports(steps: Iterable[StudyStep]) -> Iterator[tuple[Report, Path]]:
-    """The report of each run as its paper has it, where it has any of it, with its page."""
+def _report(run: Path) -> tuple[Report, Path]:
+    """The report of a run as its paper has it, where it has any of it, and its page."""
     from parley.analysis.page.papers import as_its_paper
     from parley.reports import make_report  # loads pandas and matplotlib
 
-    for step in steps:
-        whole = make_report([step.path])
-        of_paper = as_its_paper(whole)
-        report = of_paper if of_paper.tables else whole
-        yield report, write_page(report, report_folder(step.path, "-paper"))
+    whole = make_report([run])
+    of_paper = as_its_paper(whole)
+    report = of_paper if of_paper.tables else whole
+    return report, write_page(report, report_folder(run, "-paper"))
 
 
 def _report_lines(reports: Iterable[tuple[Report, Path]]) -> Iterator[Any]:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -89,18 +90,19 @@ class Report(Command):
                 study=self.study,
                 labels=self.labels,
                 as_is=self.as_is,
+                paper=self.paper,
             )
+            if self.paper and not report.tables:
+                raise ConfigError("--paper: no table of this report is in a paper")
             written = self.files and (not self.as_json or self.out is not None)
             folder = self.out or report_folder(paths[0], "-paper" if self.paper else "-report")
-            if self.paper:
-                report = in_papers_order(report)
             page = write_page(report, folder, self.figures) if written else None
-            if page and len(paths) == 1 and not self.model_fields_set & CHANGING:
+            if page and len(paths) == 1 and not self.paper and not self.model_fields_set & CHANGING:
                 keep(paths[0], report)
             if self.as_json:
                 return Answer(report.data(), ())
             if self.paper:
-                return Answer(None, [*dataset_lines(report, most=200), *([f"page: {page}"] if page else [])])
+                return Answer(None, [*paper_lines(report), *([f"page: {page}"] if page else [])])
             from parley.cli.first_screen import first_screen  # imported late: it loads AutoGen
 
             return Answer(None, list(first_screen(report, paths, page, Console())))
@@ -109,18 +111,6 @@ class Report(Command):
 def report_folder(run: Path, ending: str = "-report") -> Path:
     """The default folder for a report's files."""
     return run.parent / f"{run.stem}{ending}"
-
-
-def in_papers_order(report: Results) -> Results:
-    """The report in its paper's form; an error if no table is in a paper."""
-    from parley.analysis.page.papers import as_its_paper
-
-    of_paper = as_its_paper(report)
-    if not of_paper.tables:
-        raise ConfigError(
-            "--paper: no table of this report is in a paper; MALIBU's are with --design paper, RLDF's of bbq"
-        )
-    return of_paper
 
 
 def print_report(path: Path, study: str) -> None:
@@ -159,9 +149,35 @@ def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
     for table in report.tables:
-        yield plain_table(table.title, table.view(), most)
+        yield plain_table(table.title, table.view(), most, table.headings)
     for line in report.words:
         yield Text(f"- {visible(line)}")
+
+
+def paper_lines(report: Results) -> Iterator[Any]:
+    """A paper's page: each claim with its verdicts as lines, those that were not measured last; then the tables."""
+    claims = [table for table in report.tables if table.name.endswith("claims")]
+    for table in claims:
+        yield Text(f"\n{visible(table.title)}", style="bold")
+        measured = table.frame["clusters"] > 0
+        for claim, rows in table.frame[measured].groupby("claim", sort=False):
+            yield Text(f"\n{visible(str(claim))}")
+            for row in rows.to_dict("records"):
+                yield Text(f"  {visible(str(row.get('verdict', 'no verdict yet')))}", style="bold")
+                yield from (Text(f"    {visible(line)}") for line in _claimed(row))
+        for claim, rows in table.frame[~measured].groupby("claim", sort=False):
+            whys = dict.fromkeys(rows.get("verdict", ()))
+            yield Text(f"\n{visible(str(claim))}\n  {visible('; '.join(whys))}")
+        yield Text(f"\n{table.note}")
+    yield from dataset_lines(replace(report, tables=tuple(each for each in report.tables if each not in claims)), 200)
+
+
+def _claimed(row: Mapping[str, Any]) -> Iterator[str]:
+    """What was tested, the paper's values, and ours."""
+    yield str(row["tested"])
+    held = f", which bears it out: {row['their_table']}" if row["their_table"] else ""
+    yield f"paper: {row['paper'] or '–'}{held}"
+    yield f"ours:  {row['ours']}" + (f"; power {row['power']}" if row["power"] else "")
 
 
 def dataset_report(folder: Path, seed: int = 0) -> Any:

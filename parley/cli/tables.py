@@ -27,6 +27,8 @@ STYLE: dict[str, Any] = {
 INTERVAL = "95% interval"
 MAX_ROWS = 24
 """Maximum rows printed; the files have all rows."""
+MAX_ABOUT = 24
+"""Width of a column of texts that comes first; only longer words are broken."""
 
 
 def cell_table(
@@ -52,13 +54,14 @@ def cell_table(
     return table
 
 
-def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
+def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS, headings: int = 1) -> Table:
     """A frame as a table, with each interval in one column. Numbers wrap if the terminal is too narrow.
 
     Args:
         title: Title of the table.
         frame: The rows.
         most: Number of rows that are printed.
+        headings: Number of columns, of those that come first, that say what a row is about: words are not broken.
     """
     import pandas as pd
 
@@ -73,11 +76,14 @@ def plain_table(title: str, frame: pd.DataFrame, most: int = MAX_ROWS) -> Table:
     }
     numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or name == INTERVAL}
     table = Table(title=escape(visible(title + more)), **STYLE)
-    for name, head in heads.items():
+    for place, (name, head) in enumerate(heads.items()):
         if name in numeric:  # as narrow as its numbers and the words of its heading
             longest = max(len(text) for text in ("", *head.split(), *cells[name]))
             head = "\n".join(textwrap.wrap(head, longest))
-        table.add_column(escape(head), overflow="fold")
+        if about := place < headings and name not in numeric:
+            wrapped = (textwrap.wrap(text, MAX_ABOUT, break_on_hyphens=False) for text in cells[name])
+            cells[name] = ["\n".join(lines) for lines in wrapped]
+        table.add_column(escape(head), overflow="fold", no_wrap=about)
     for row in zip(*cells.values(), strict=True):
         table.add_row(*map(escape, row))
     return table

@@ -27,7 +27,7 @@ from parley.cli.shared import AddParser
 from parley.judging.rldf.statements import SPLITS
 from parley.runs.options import validated
 from parley.training.base_model import MISSING
-from parley.training.config import TrainConfig, tables_of
+from parley.training.config import PAPERS_PAIRS, TrainConfig, tables_of
 from parley.training.device import is_main
 from parley.training.exported import manifest_of, referee_checks
 from parley.training.folders import state_of
@@ -78,7 +78,7 @@ class Train(Command):
         """The config file, overridden by settings of the command line; ConfigError if one is wrong."""
         config = read_config(self.config) if self.config else {}
         for setting in self.set:
-            _put(config, setting)
+            put(config, *read_setting(setting))
         if self.out is not None:
             config["out"] = self.out
         for name in tables_of():
@@ -106,7 +106,7 @@ class Train(Command):
         results = train(config, self.stage, report=report, run=partial(execute, quiet=self.quiet or self.as_json))
         if not is_main():
             raise SystemExit(0)  # one of several processes prints the results
-        return Answer(results, _result_lines(results, config))
+        return Answer(results, result_lines(results, config))
 
 
 def _dry_run(name: str, config: TrainConfig) -> Answer:
@@ -120,8 +120,10 @@ def _dry_run(name: str, config: TrainConfig) -> Answer:
     ]
     lines = [
         f"{config.base}: nothing was trained",
-        "  pairs: " + (", ".join(f"{count} {split}" for split, count in counts.items()) or f"no {config.data} yet"),
+        "  pairs: " + (", ".join(f"{count:,} {split}" for split, count in counts.items()) or f"no {config.data} yet"),
     ]
+    if 0 < counts.get("train", 0) < PAPERS_PAIRS:
+        lines.append(f"  The paper asks for {PAPERS_PAIRS:,} pairs.")
     lines += [f"  {row['step']:<9} {row['folder']}: {row['state']}" for row in rows]
     for step, settings in {row["step"]: row["settings"] for row in rows}.items():
         values = (f"{key} {json.dumps(value)}" for key, value in settings.items())
@@ -164,33 +166,38 @@ def _type_name(annotation: Any) -> str:
     return {str: "string", int: "integer", float: "number", bool: "boolean"}[annotation]
 
 
-def _put(config: dict[str, Any], setting: str) -> None:
-    """Put KEY=VALUE into a config; a key may have its table before it, as in rl.beta=0.1."""
-    key, equals, text = setting.partition("=")
-    *tables, name = key.strip().split(".")
-    if not equals or not all((*tables, name)):
-        raise ConfigError(f"--set {setting}: expected KEY=VALUE, such as rl.beta=0.1")
+def read_setting(text: str) -> tuple[str, Any]:
+    """A key and its value, as typed: KEY=VALUE, with the value as in TOML, or a text without quotes."""
+    key, equals, value = text.partition("=")
+    if not equals or not all(key.strip().split(".")):
+        raise ConfigError(f"--set {text}: expected KEY=VALUE, such as rl.beta=0.1")
+    try:
+        table = parse_toml(f"value = {value.strip()}")
+    except (ValueError, RecursionError):
+        table = {}
+    return key.strip(), table["value"] if len(table) == 1 else value.strip()
+
+
+def put(config: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value into a config; the key may have its table before it, as in rl.beta."""
+    *tables, name = key.split(".")
     for table in tables:
         config = config.setdefault(table, {})
         if not isinstance(config, dict):
-            raise ConfigError(f"--set {setting}: {table} is not a table")
-    config[name] = value_of(text.strip())
+            raise ConfigError(f"--set {key}: {table} is not a table")
+    config[name] = value
 
 
-def value_of(text: str) -> Any:
-    """A value as in TOML; otherwise a text without quotes."""
-    try:
-        table = parse_toml(f"value = {text}")
-    except (ValueError, RecursionError):
-        return text
-    return table["value"] if len(table) == 1 else text
+def known_keys() -> list[str]:
+    """All keys, each with its table before it."""
+    tables = tables_of()
+    keys = [name for name in TrainConfig.model_fields if name not in tables]
+    return keys + [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
 
 
 def _refuse_unknown_keys(config: dict[str, Any]) -> None:
     """Refuse the first unknown key in one line, with its replacement or the most similar key."""
-    tables = tables_of()
-    keys = [name for name in TrainConfig.model_fields if name not in tables]
-    keys += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
+    keys = known_keys()
     for key, value in config.items():
         is_table = isinstance(value, dict) and key not in keys
         for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
@@ -205,7 +212,8 @@ def _print_progress(line: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
+def result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
+    """The results of `train` in words."""
     lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
     for name, stage in STAGES.items():
         if facts := results.get(name):

@@ -20,6 +20,7 @@ import pandas as pd
 from parley.agents import ConfigError
 from parley.analysis.compare import NothingShared
 from parley.analysis.compare import compare as compare_verdicts
+from parley.analysis.page.papers import as_its_paper
 from parley.analysis.page.plan import PlannedRun, with_analysis_plan
 from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.say import Forest
@@ -27,7 +28,7 @@ from parley.analysis.verdicts import MissingColumns
 from parley.base.home import say
 from parley.base.text import plural
 from parley.judging import Study
-from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
+from parley.reports.cautions import judging_cautions
 from parley.reports.loading import (
     LoadedRun,
     all_models,
@@ -35,6 +36,8 @@ from parley.reports.loading import (
     shorten_model_names,
     with_distinct_names,
 )
+from parley.reports.papers import claims_of_run
+from parley.reports.unfinished import cautions_on, without_early_verdicts
 from parley.runs import explain_damage
 from parley.runs.example import is_example
 from parley.runs.studies import design_settings, find_comparable, find_report, study_class
@@ -93,6 +96,7 @@ def make_report(
     study: str | None = None,
     labels: Sequence[Path] = (),
     as_is: bool = False,
+    paper: bool = False,
 ) -> Report:
     """One report on one or several runs of the same study.
 
@@ -104,6 +108,7 @@ def make_report(
         study: A user's own study as file.py:Class, whose report to use.
         labels: CSV files with people's scores of one run's texts.
         as_is: Whether to treat an unfinished run as complete.
+        paper: Whether to have only what the study's papers have: claims, tables and figures.
     """
     if draws < 1 or seed < 0:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
@@ -114,7 +119,10 @@ def make_report(
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
         runs = [load_run(path) for path in different(paths)]
+        claims = claims_of_run(runs) if paper else []
         made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, as_is=as_is)
+    if paper:
+        made = without_early_verdicts(as_its_paper(made, claims), runs, as_is=as_is)
     if not labels:
         return made
     from parley.reports.agreement import with_labels  # it loads the studies, and AutoGen with them
@@ -163,7 +171,7 @@ def _report(
         forests=tuple(_as_stored(forest, facets) for forest in report.forests),
         papers=_papers(runs, study),
     )
-    report = _without_early_verdicts(report, runs, as_is=as_is)
+    report = without_early_verdicts(report, runs, as_is=as_is)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
@@ -171,33 +179,6 @@ def _papers(runs: Sequence[LoadedRun], study: str | None = None) -> tuple[str, .
     """The citations of the runs."""
     cited = (paper for run in runs for paper in study_class(run.study, study).cited(run.config))
     return tuple(dict.fromkeys(cited))
-
-
-def _without_early_verdicts(report: Report, runs: Sequence[LoadedRun], *, as_is: bool = False) -> Report:
-    """The report, without verdicts while a run has units that were not tried (failed units were)."""
-    to_come = sum(run.unit_counts["planned"] for run in runs)
-    if not to_come:
-        return report
-    of_all = f"of {plural(sum(sum(run.unit_counts.values()) for run in runs), 'unit')}"
-    return report.without_verdicts(
-        f"No verdict: {to_come:,} {of_all} {'was' if to_come == 1 else 'were'} not run."
-        if as_is
-        else f"No verdict yet: {to_come:,} {of_all} {'is' if to_come == 1 else 'are'} to come."
-    )
-
-
-def cautions_on(runs: Sequence[LoadedRun], *, as_is: bool = False) -> tuple[str, ...]:
-    """Cautions about runs, for any study."""
-    return (
-        *cautions(all_models(runs)),
-        *(
-            line
-            for run in runs
-            for line in unfinished_cautions(run.unit_counts, run.file if len(runs) > 1 else "", as_is=as_is)
-        ),
-        *cut_cautions(run.replies for run in runs),
-        *scale_cautions(run.on_scale for run in runs),
-    )
 
 
 def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
@@ -249,7 +230,7 @@ def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
         if by_file:  # sentences name the files; which models these are is said once
             names = [f"{run.file} ({model})" for run, model, _ in sides]
         report = replace(report, title=f"{names[1]} compared with {names[0]}", papers=_papers(runs))
-        return _without_early_verdicts(report, runs)
+        return without_early_verdicts(report, runs)
 
 
 def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[LoadedRun, str, pd.DataFrame]]:

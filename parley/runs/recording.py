@@ -7,6 +7,7 @@ parley.record(make_team, [{"task": "…", "identity": "nurse"}, …], out="runs/
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -28,6 +29,7 @@ from parley.runs.plan import measure, refuse_empty
 Task = str | Mapping[str, Any]
 """A task, or a mapping with the key `task`; its other keys become facets of the unit. The value of `task` is a text, or
 a conversation so far: pairs of source and text."""
+NAME_LENGTH = 48
 Score = Callable[[Transcript], Sequence[Verdict]]
 
 
@@ -88,10 +90,14 @@ class TeamStudy(Study):
         return {"the team": sha256(self._description.encode()).hexdigest()} if self._description else {}
 
     def plan(self) -> Iterator[Unit]:
+        names: set[str] = set()
         for number, task in enumerate(self.config.tasks):
+            words = _first_words(task["task"])
+            name = f"{words} ({number})" if words in names else words
+            names.add(name)
             for repeat in range(self.config.repeats):
                 facets = {key: value for key, value in task.items() if not isinstance(value, list) and key != "task"}
-                yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
+                yield Unit(f"task/{number}/{repeat}", {"scenario": name, **facets, "repeat": repeat})
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task: Any = self.config.tasks[int(unit.id.split("/")[1])]["task"]
@@ -169,6 +175,12 @@ async def record_async(
         ).execute()
     finally:
         study.release()
+
+
+def _first_words(task: Any) -> str:
+    """What a task is listed by; of a conversation, the last message."""
+    text = task if isinstance(task, str) else task[-1][1]
+    return textwrap.shorten(text, NAME_LENGTH, placeholder="…") or "task"
 
 
 def _plain(key: str, value: Any) -> Any:

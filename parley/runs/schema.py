@@ -142,9 +142,10 @@ def _fill_database(
     db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
 ) -> None:
     db.executescript(f"BEGIN IMMEDIATE; {_script()}")
-    rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
-    db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
-    add_plan_checks(db)
+    for position, unit in enumerate(plan):
+        row = (unit.id, position, json.dumps(dict(unit.facets), ensure_ascii=False))
+        db.execute("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", row)
+        db.execute("INSERT INTO checks (unit, plan) VALUES (?, ?)", (unit.id, checksum([row])))
     hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
     db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
     db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
@@ -168,12 +169,6 @@ def stored_checksum(db: sqlite3.Connection, part: str, unit: str) -> int:
         unit: The unit's id.
     """
     return checksum(row for select in CHECKED[part] for row in db.execute(select, (unit,)))
-
-
-def add_plan_checks(db: sqlite3.Connection) -> None:
-    """Write the checksums of a new plan; part of the same transaction."""
-    rows = db.execute("SELECT id, position, facets FROM units ORDER BY id")
-    db.executemany("INSERT INTO checks (unit, plan) VALUES (?, ?)", ((row[0], checksum([row])) for row in rows))
 
 
 def add_checks(db: sqlite3.Connection, units: Iterable[str]) -> None:
@@ -218,22 +213,18 @@ def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
     row = db.execute("SELECT plan, outcome, verdicts FROM checks WHERE unit = ?", (unit,)).fetchone()
     stored = {part: crc for part, crc in zip(CHECKED, row or (), strict=False) if crc is not None}
     differs = any(crc != stored_checksum(db, part, unit) for part, crc in stored.items())
-    return differs or ("outcome" in stored and None in texts_of(db, unit).values())
+    return differs or ("outcome" in stored and _lacks_a_text(db, unit))
 
 
-def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:
-    """The texts that a unit's messages and calls refer to; None for one that is missing or was changed."""
+def _lacks_a_text(db: sqlite3.Connection, unit: str) -> bool:
+    """Whether a text that the unit's messages and calls refer to is missing or was changed: its id is its hash."""
     wanted: set[Any] = set()
     for numbers in db.execute("SELECT text, persona, thought FROM messages WHERE unit = ?", (unit,)):
         wanted.update(numbers)
     for reply, thought, prompt in db.execute("SELECT reply, thought, prompt FROM calls WHERE unit = ?", (unit,)):
         wanted |= {reply, thought, *(number for _, _, number in json.loads(prompt))}
-    wanted.discard(None)
-    return {number: _text(db, number) for number in wanted}
-
-
-def _text(db: sqlite3.Connection, number: int) -> str | None:
-    with suppress(sqlite3.DatabaseError, UnicodeError):
-        for (text,) in db.execute("SELECT text FROM texts WHERE id = ?", (number,)):
-            return text if isinstance(text, str) and text_id(text) == number else None
-    return None
+    for number in wanted - {None}:
+        (text,) = db.execute("SELECT text FROM texts WHERE id = ?", (number,)).fetchone() or (None,)
+        if not isinstance(text, str) or text_id(text) != number:
+            return True
+    return False

@@ -118,6 +118,12 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
     return load_function(name) if name else None
 
 
+def find_claims(study: str) -> Callable[..., Any] | None:
+    """The function that gives a study's values for papers' claims, if it has one."""
+    name = study_class(study).claims
+    return load_function(name) if name else None
+
+
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
     """Measures that represent a run's units; () if unknown.
 

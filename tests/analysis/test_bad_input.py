@@ -72,7 +72,7 @@ TABLES = [
 UNDEFINED: list[tuple[Callable[..., Line | list[Line]], tuple[Any, ...]]] = [
     *((effect, columns) for columns in SCORES.values()),
     *((bootstrap_mean, columns) for columns in LEVELS.values()),
-    *((share, columns) for columns in LEVELS.values()),
+    *((share, columns) for name, columns in LEVELS.items() if name != "all equal"),
     *((chi_square_of_counts, (table,)) for table in TABLES),
     *((kappas, (ratings,)) for ratings in ([], [[1], [2]])),
     *((of_two, (ratings,)) for ratings in ([[NAN, NAN]], [[1, NAN], [NAN, 2]], [[3, 3]] * 3, [[None, None]])),
@@ -103,7 +103,7 @@ def cells(*columns: Any) -> pd.DataFrame:
     [
         ([1.0], [3.0], (-2.0, 1.0, -math.inf, math.inf), "1 cluster: p cannot be below 1; an interval needs 6"),
         ([2, 3, 4, 5, 6], [1.0] * 5, (3.0, 1 / 16, -math.inf, math.inf), "5 clusters: p cannot be below 0.062; an"),
-        ([8.0] * 20, [8.0] * 20, (0.0, 1.0, 0.0, 0.0), "every cluster has the same difference"),
+        ([8.0] * 20, [8.0] * 20, (0.0, 1.0, -math.inf, math.inf), "every cluster has the same difference"),
         (
             [2.0] * 12,
             [1.0] * 12,

@@ -97,7 +97,7 @@ def test_what_is_not_compared() -> None:
     assert set(bias["note"]) == {"one of the two never named a person: its bias is undefined"}
     words = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50)).words
     said = "default's answers to ambiguous questions follow stereotypes, with a bias score of +77.5 on a scale of "
-    assert words[0].startswith(said)
+    assert any(line.startswith(said) for line in words)
     assert not any("cot's answers" in line for line in words)
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
@@ -108,6 +108,25 @@ def test_what_is_not_compared() -> None:
     assert {context: list(n) for context, n in rows.items()} == {"ambiguous": [110], "disambiguated": [120]}
     with pytest.raises(MissingColumns, match=r"more than one answer to a row of BBQ \(1 row too many\)"):
         report(pd.concat([verdicts, verdicts.head(1)], ignore_index=True))
+
+
+def test_a_run_of_methods_is_about_what_they_change_and_what_that_costs() -> None:
+    """The loop's comparisons are planned; cot's are not, though its change is as large."""
+    verdicts = frame(default=(0.1, 0.9), cot=(0.7, 0.5), stardtox=(0.7, 0.5))
+    answered_at = verdicts[verdicts["method"] == "stardtox"].assign(metric="answer_at", round=0)
+    whole = report(pd.concat([verdicts, answered_at], ignore_index=True), ReportContext(draws=50))
+    assert whole.headline.text.startswith(
+        "Does stardtox change the bias, compared with default? Yes: the bias of stard"
+    )
+    planned = [line for line in whole.forests[0].lines if not line.secondary]
+    assert [line.about.contrast.names for line in planned] == [("stardtox", "default")] * 2
+    assert "cot" not in " ".join(whole.beside)
+    assert all(
+        f"of the {context} questions right (default" in whole.beside[0] for context in ("ambiguous", "disambiguated")
+    )
+    plain = report(frame(default=(0.1, 0.9), cot=(0.7, 0.5)), ReportContext(draws=50))
+    assert "Does cot change the bias" in plain.headline.text
+    assert "Are the answers biased?" in report(frame(default=(0.1, 0.9)), ReportContext(draws=50)).headline.text
 
 
 @pytest.mark.parametrize(

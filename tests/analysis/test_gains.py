@@ -10,7 +10,6 @@ from parley.analysis.gains import INSIDE, OUTSIDE, gain_forest, gain_lines, gain
 from parley.analysis.iterations import by_iteration, overcorrection_section
 from parley.analysis.say import headline
 from parley.analysis.stats.results import Line
-from parley.judging.bbq.iterations import REVISED, gain_items
 from parley.training.evaluation.metrics import quantiles, reward_gains
 
 SYSTEMS = ("Default", "Flattering", "Better")
@@ -119,17 +118,3 @@ def test_copies_of_drafts_are_counted_and_a_tenth_of_them_is_a_caution(copied: i
     assert table[["revised", "copied"]].to_numpy().tolist() == [[0, 0], [10, copied], [1, 0]]
     sentence = "loop: 2 of 11 revisions (18%) equal the draft before them, so the loop changed nothing there."
     assert overcorrection_section(table, ["system"]).warnings == ([sentence] if warned else [])
-
-
-def test_bbqs_gains_are_in_percent_lost_and_equal_units_of_two_models_stay_apart() -> None:
-    """A judge's support of 40 and then 70 or 80 of 100; the key's answer is 2, and 0 was answered first."""
-    rows = [
-        {"unit": "u", "method": "stardtox", "model": model, "metric": metric, "round": nth, "value": value}
-        | {"label": 2, "category": "Age", "question": 1}
-        for model, last in (("m", 70.0), ("n", 80.0))
-        for metric, values in (("support", [40.0, last]), (REVISED, [0.0, 2.0]))
-        for nth, value in enumerate(values)
-    ]
-    items = gain_items(pd.DataFrame(rows))
-    columns = ["inside0", "inside1", "outside0", "outside1", "cluster"]
-    assert items[columns].to_numpy().tolist() == [[60, 30, 100, 0, "Age/1"], [60, 20, 100, 0, "Age/1"]]

@@ -19,7 +19,7 @@ from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.paired import mcnemar_p, paired_difference, pearson
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.power import clusters_needed, detectable, power_of, too_few
-from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.proportions import cluster_proportion, proportion_test, wilson
 from parley.analysis.stats.resampling import percentile_interval
 from parley.analysis.stats.results import clusters_to_reject
 from parley.analysis.stats.tables import cell_means
@@ -186,6 +186,12 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
         {"estimate": 1.0, "low": NAN, "note": "an interval needs 40 bootstrap draws or more"},
         0,
     ),
+    # Clusters that all agree: with (1 - r)ⁿ = 0.025 a share r of unseen ones may lie at either end of the scale
+    (lambda: means([3.0] * 8, "abcdefgh", scale=(0, 10)), {"low": 3 - 3 * 0.36943, "high": 3 + 7 * 0.36943}, 1e-4),
+    (lambda: mean_test([0.0] * 20, farthest=8), {"p": 1.0, "low": -8 * 0.16843, "high": 8 * 0.16843}, 1e-4),
+    (lambda: paired_difference([5, 9] * 10, [5, 9] * 10, range(20)), {"low": -4 * 0.16843, "high": 4 * 0.16843}, 1e-4),
+    (lambda: cluster_proportion([1, 0] * 8, np.arange(16) // 2), {"low": 0.5 - 0.5 * 0.36943, "note": ""}, 1e-4),
+    (lambda: proportion_test(np.full(20, 0.75), 0.5), {"p": 2 * (2 / 3) ** 20, "low": 0.75 * 0.83157}, 1e-4),
     # Bases that differ
     (
         lambda: heterogeneity(BATCHES.ravel(), np.repeat(list(DYESTUFF), 5)),
@@ -286,8 +292,10 @@ VALUES: list[tuple[Callable[[], Any], Any, float]] = [
     # flips nothing, -0.4, or -0.4 and 0.2
     (lambda: alike_p(np.delete(SLEEP, 8), 2.0), 3 / 512, 1e-12),
     (lambda: alike_p(-SLEEP, 2.5) - alike_p(SLEEP, 2.5), 0, 1e-12),  # the other side of the margin
-    (lambda: alike_p([0.0] * 20, 0.1), 2.0**-20, 1e-15),
-    (lambda: alike_p([0.0] * 4, 0.1), 1 / 16, 0),  # four clusters cannot show it at 5%
+    # Of the clusters not in the sample, a tenth at 1 would give the margin: 0.9²⁰; at an unknown distance, any share
+    (lambda: alike_p([0.0] * 20, 0.1, 1.0), 0.9**20, 1e-15),
+    (lambda: alike_p([0.02] * 20, 0.1, 1.0), (1 - 0.08 / 0.98) ** 20, 1e-15),
+    (lambda: alike_p([0.0] * 20, 0.1), 1.0, 0),
     (lambda: alike_p([], 0.1), NAN, 0),
     # Holm by hand: the smallest times five, the next times four, … none below the one before; pingouin's documentation
     (lambda: holm([0.50, 0.003, 0.32, 0.054, 0.0003]), [0.64, 0.012, 0.64, 0.162, 0.0015], 1e-9),

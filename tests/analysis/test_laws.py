@@ -23,7 +23,7 @@ from parley.analysis.stats.power import clusters_needed, detectable, power_of
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.tables import cell_means, unique_rows
+from parley.analysis.stats.tables import cell_means
 
 NAN, INF = math.nan, math.inf
 
@@ -101,14 +101,6 @@ def test_an_interval_needs_two_units_forty_draws_and_half_of_them_known() -> Non
         bootstrap_mean([1.0, 2.0, 3.0], ["a", "b"])
     with pytest.raises(ValueError, match="needs columns of 0 and 1"):
         mcnemar_p([0.5, 1], [1, 0])
-
-
-def test_rows_are_found_again_among_distinct_ones() -> None:
-    rows = np.random.default_rng(0).integers(0, 3, (200, 3)).astype(float)
-    rows[::7, 1] = np.nan
-    distinct, member = unique_rows(rows)
-    np.testing.assert_array_equal(distinct[member], rows)
-    assert len(distinct) == len({tuple(row) for row in rows.astype(str)})
 
 
 def reference_p(differences: np.ndarray) -> float:

@@ -144,7 +144,7 @@ def test_a_label_is_found_although_the_first_place_always_wins() -> None:
     assert (line.estimate, line.p, line.n, line.clusters) == pytest.approx((expected.estimate, expected.p, 24, 12))
     assert line.verdict == "different but below the margin"
     places = {line.name: line.estimate for line in position_lines(PanelData(frame))}
-    assert (places["position"], places["position.swapped"]) == (1.0, 1.0)
+    assert (places["position"], places["position.swapped"]) == (pytest.approx(0.993, abs=1e-3), 1.0)
     (said,) = [line for line in report(frame).words if "shown first" in line]
     assert said.startswith("No verdict on preferences: the answer shown first has a win rate of 9")
 

@@ -41,9 +41,9 @@ def test_the_questions_answer_each_other(parley: Parley) -> None:
 
 
 def test_the_flags_reach_the_test(parley: Parley) -> None:
-    flags = ("--tests", 7, "--alpha", 0.1, "--power", 0.9, "--sd", 0.6)
+    flags = ("--tests", 7, "--power", 0.9, "--sd", 0.6)
     plan = parley("power", "--bases", 24, *flags, "--json").json
-    assert plan["effect"] == pytest.approx(detectable(24, 0.6, tests=7, alpha=0.1, power=0.9))
+    assert plan["effect"] == pytest.approx(detectable(24, 0.6, tests=7, power=0.9))
     assert (plan["bases"], plan["sd"], plan["tests"], plan["note"]) == (24, 0.6, 7, "")
 
 
@@ -66,10 +66,10 @@ def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
     "arguments",
     [
         "--bases 1000000000 --tests 1000000000",
-        "--bases 2 --alpha 0.99 --tests 1 --effect 1",
+        "--bases 2 --tests 1 --effect 1",
         "--bases 20 --sd 1e308",
         "--bases 20 --effect 1e308",
-        "--bases 400 --alpha 1e-49 --tests 1",
+        "--bases 400 --tests 1000000",
         "--bases 20 --sd 1e-200",
     ],
 )

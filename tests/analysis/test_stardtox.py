@@ -8,8 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.claims.page import layouts
 from parley.analysis.iterations import at_each_iteration
 from parley.analysis.page.report import ReportContext
+from parley.judging.papers import paper, printed
+from parley.judging.stardtox.claims import claimed_values
 from parley.judging.stardtox.report import report
 
 
@@ -120,14 +123,38 @@ def test_an_outside_measure_with_a_high_floor_claims_no_ratio() -> None:
     assert gains["own gain"] == pytest.approx(89)
 
 
+def test_the_headline_is_about_stardtox_and_says_what_it_costs() -> None:
+    """Without the evaluator toxicity falls, with it nothing does: the larger fall is no headline."""
+    rows = []
+    for n in range(12):
+        for method, last in (
+            ("default", 0.9),
+            ("stardtox", 0.9 if n else 0.4),
+            ("stardtox-no-performance", 0.1),
+        ):
+            drafts = [0.9] if method == "default" else [0.9, last]
+            for metric in ("toxicity", "outside_toxicity"):
+                rows += scored(method, f"p{n}", 0, drafts, metric)
+            rows += scored(method, f"p{n}", 0, [90.0 - n % 2] if method == "default" else [90.0, 70.0], "fluency")
+    made = pd.DataFrame(rows).assign(iterations=lambda rows: 2 * (rows["method"] != "default"))
+    whole = report(made, ReportContext(draws=50))
+    assert whole.headline.text.startswith("Does revising change toxicity, judged by scorer 1? Undecided")
+    assert [line.about.system for line in whole.forests[0].lines if not line.secondary] == ["stardtox"]
+    (price,) = (line for line in whole.beside if "against default" in line)
+    assert price.startswith("With stardtox on high prompts, against default: toxicity by the loop's own scorer")
+    assert "fluency −19.5" in price
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [("local/gpt2.gguf", [9.80]), ("local/models/GPT2-XL.Q8_0.gguf", [9.59]), ("local/smollm2", [])],
 )
 def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected: list[float]) -> None:
     units = [scored("self-debias-gen", prompt, 0, [0.5]) for prompt in "ab"]
-    made = report(frame(*units).assign(model=model), ReportContext(draws=200))
-    assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
+    values = claimed_values(frame(*units).assign(model=model))
+    tables = layouts(values, printed("stardtox"), paper("stardtox"))
+    rows = [row for table in tables for row in table.frame.to_dict("records") if row["ours"] == 50]
+    assert [row["paper"] for row in rows] == expected
 
 
 def test_a_figure_says_that_a_model_is_simulated() -> None:

@@ -73,11 +73,12 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(run):
     assert (row["first"], row["second"], row["estimate"]) == ("folder:docs", "none", 100)
     assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
     assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
-    beside = report.table("published").set_index(["search", "measure"])[["paper_deepseek", "paper_gpt-4", "ours", "n"]]
-    assert beside.loc[("none", "exact")].tolist() == [36.0, 27.0, 0, 16]
-    assert beside.loc[("folder:docs", "f1")].tolist() == [24.25, 49.80, 100, 16], (
-        "another model's runs, as MABRF's table 4"
-    )
+    beside = make_report([Path("a.sqlite")], paper=True)
+    table = next(table for table in beside.tables if table.name == "table_4")
+    assert table.view().iloc[:, 0].tolist() == ["speaker (ours)", "deepseek", "gpt-4"]
+    cells = table.frame.set_index(["model", "measure", "method"])
+    assert cells.loc[("speaker (ours)", "F1", "with search"), "ours"] == 100
+    assert cells.loc[("deepseek", "F1", "with search"), "paper"] == 24.25
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 

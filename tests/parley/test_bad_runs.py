@@ -233,10 +233,10 @@ def test_other_commands_on_a_run_that_is_not_ours(parley, prepared):
 
 def test_markup_and_control_characters_in_a_models_name_are_shown_as_they_are(parley, prepared):
     def renamed(facets):
-        if facets["condition"] == "ambig":  # reports name a model where there are several
+        if not facets["answerable"]:  # reports name a model where there are several
             facets["model"] = "[/bold]x[red]\x1b[31m$x_1$<b>"
 
-    result = parley("report", changed(prepared / "bbq.sqlite", renamed), "--draws", "20")
+    result = parley("report", changed(prepared / "squad.sqlite", renamed), "--draws", "20")
     assert (result.status, result.err) == (0, "")
     assert "[/bold]x[red]" in result.out
     assert "\x1b" not in result.out

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from parley.agents.providers import PROVIDERS
-from tests.servers import Loopback
+from tests.servers import PATIENCE, Loopback, until
 
 KEY = "sk-not-to-be-shown"
 
@@ -22,6 +22,7 @@ class Provider(Loopback):
         self.asked: list[tuple[str, str]] = []
         self.answer: Callable[[], web.Response] = lambda: web.json_response({"data": [{"id": "a"}, {"id": "b"}]})
         self.delay = 0.0
+        self.waits_for = 0
         super().__init__()
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
@@ -31,6 +32,7 @@ class Provider(Loopback):
     async def reply(self, request: web.Request) -> web.Response:
         self.asked.append((f"{request.method} {request.path}", request.headers.get("Authorization", "")))
         await asyncio.sleep(self.delay)
+        await until(lambda: len(self.asked) >= self.waits_for)
         return self.answer()
 
 
@@ -103,10 +105,17 @@ def test_a_refused_key_is_a_problem(parley, provider, monkeypatch):
         assert result.status == (1 if state == "refused" else 0)
 
 
-def test_a_silent_server_costs_no_more_than_the_timeout(parley, provider):
+def test_a_silent_server_costs_no_more_than_the_timeout(parley, provider, monkeypatch):
+    monkeypatch.setattr("parley.cli.doctor.SECONDS", 0.01)
     provider.delay = 3600.0
-    names = [f"server/{number}?base_url={provider.url}" for number in range(5)]
+    named = f"server/a?base_url={provider.url}"
+    result = parley("doctor", named, "--json")
+    assert (states(result)[named], "no answer in 0.01 s" in result.out) == ("not reached", True)
+
+
+def test_servers_are_asked_at_the_same_time(parley, provider, monkeypatch):
+    monkeypatch.setattr("parley.cli.doctor.SECONDS", PATIENCE)
+    provider.waits_for = 5
+    names = [f"server/a?base_url={provider.url}&max_connections={number}" for number in range(1, 6)]
     result = parley("doctor", *names, "--json")
-    assert {states(result)[name] for name in names} == {"not reached"}
-    assert "no answer in 3 s" in result.out
-    assert len(provider.asked) == 5, "all at the same time"
+    assert {states(result)[name] for name in names} == {"ready"}

@@ -24,6 +24,7 @@ from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile, frames
 from parley.runs.schema import checksum
 from tests.panels import ONE_CELL
+from tests.servers import PATIENCE
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
 PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"}
@@ -249,7 +250,7 @@ def test_a_debate_leaves_no_open_session_whether_its_server_answers_or_not(tmp_p
     debate = f"Debate([Persona('A', 'a'), Persona('B', 'b')], model={model!r}, rounds=1)"
     code = f"import asyncio; from parley import Debate, Persona; asyncio.run({debate}.run(task='x'))"
     words = [sys.executable, "-W", "default", "-c", code]
-    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (ended.returncode == 0) is answers
     assert ("Unreachable" in ended.stderr) is not answers
     assert not re.search("unclosed|never awaited", ended.stderr, re.I), ended.stderr

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from parley.runs.notes import SCHEMA, NotesError, NotesFile
+from tests.servers import PATIENCE
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -24,7 +25,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def first_notes(folder: Path, author: str, together: Barrier, runs: int) -> None:
     rng = random.Random(author)
     for number in range(runs):
-        together.wait(60)
+        together.wait(PATIENCE)
         time.sleep(rng.uniform(0, 0.003))
         NotesFile(folder / f"{number}.sqlite").add("unit", None, author, "odd", "look")
 
@@ -37,7 +38,7 @@ def test_two_viewers_write_the_first_note_at_the_same_time(tmp_path: Path) -> No
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(120)
+        writer.join(PATIENCE)
     assert [writer.exitcode for writer in writers] == [0, 0]
     for number in range(runs):
         authors = {note["author"] for note in NotesFile(tmp_path / f"{number}.sqlite").notes()}

@@ -35,6 +35,18 @@ def pair(client: Any = None, **settings: Any) -> RoundRobinGroupChat:
     return RoundRobinGroupChat([*agents], termination_condition=MaxMessageTermination(4), **settings)
 
 
+def test_cases_are_named_by_their_first_words_and_clusters_stay_apart(run_file):
+    letter = "Is this letter polite? " + "Dear neighbour, your hedge is very high and keeps the sun from us. " * 3
+    talk = [("user", "Hear them out."), ("Ada", "I waited for two hours.")]
+    record(pair(), [letter, letter + "Thank you.", {"task": talk, "identity": "nurse"}, "Short?"], out="named.sqlite")
+    scenarios = [
+        json.loads(facets)["scenario"]
+        for (facets,) in run_file("named.sqlite").rows("SELECT facets FROM units ORDER BY position")
+    ]
+    first = "Is this letter polite? Dear neighbour, your…"
+    assert scenarios == [first, f"{first} (1)", "I waited for two hours.", "Short?"]
+
+
 def test_a_team_is_recorded_stopped_by_a_budget_and_resumed(run_file, parley):
     stopped = record(pair(), TASKS, out="team.sqlite", repeats=2, options=Options(budget_calls=4, cache=False))
     assert (stopped.complete, stopped.stopped, stopped.progress.done) == (False, "the budget of 4 calls is spent", 1)
@@ -46,6 +58,10 @@ def test_a_team_is_recorded_stopped_by_a_budget_and_resumed(run_file, parley):
     first = turns[turns["unit"] == "task/0/0"]
     assert (list(first["speaker"]), list(first["round"])) == (["user", "Xi", "Yu", "Xi"], [0, 1, 1, 2])
     assert file.rows(CALLS) == [("Xi", 1), ("Yu", 1), ("Xi", 1)], "each message has the calls it took"
+    assert dict(file.rows("SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater'")) == {
+        "Xi": "You are Xi.",  # the system message, not AutoGen's "An agent that provides assistance with ability…"
+        "Yu": "You are Yu.",
+    }
     again = record(pair(), TASKS, out="team.sqlite", repeats=2)
     assert (again.complete, again.progress.calls) == (True, 0)
     assert "Should buses be free?" in parley("show", "team.sqlite", "task/0/0").out

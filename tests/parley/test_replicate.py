@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli import paper_steps
-from parley.cli.paper_steps import PAPERS, Replication, papers, read_steps
+from parley.cli import paper_plan
+from parley.cli.paper_plan import PAPERS, Replication, papers, read_steps
 from parley.training.config import PAPERS_CATEGORIES
 from tests.bbq_rows import bbq_row, write_bbq, write_bbq_hard
 from tests.golden.data import write_data
@@ -40,8 +40,11 @@ def units(path: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("paper", papers())
-def test_a_paper_is_run_whole(parley, data, paper):
+def test_a_paper_is_run_whole(parley, data, paper, monkeypatch):
+    monkeypatch.setattr(paper_plan, "missing_extra", lambda extra: "")  # tests/training trains
     typed = ("replicate", paper, "--model", MODEL, "--data", str(data), "--scale", "0.01", "--quiet", "--out", "runs")
+    if paper == "rldf":
+        typed += ("--only", ",".join(step.name for step in read_steps(paper) if step.does != "train"))
     planned = parley(*typed, "--dry-run", "--json").json
     assert planned["missing"] == []
     assert planned["sum"]["calls"] == sum(step["calls"] for step in planned["steps"]) > 0
@@ -49,7 +52,10 @@ def test_a_paper_is_run_whole(parley, data, paper):
     first = parley(*typed)
     assert first.status == 0, first.err
     for step in planned["steps"]:
-        assert units(Path("runs") / f"{step['step']}.sqlite") == {"done": step["units"]}
+        if step["units"]:
+            assert units(Path("runs") / f"{step['step']}.sqlite") == {"done": step["units"]}
+        else:
+            assert Path("runs/pairs/train.jsonl").read_text().count("\n") > 10
 
 
 def test_steps_are_shared_out_and_what_is_missing_is_named(parley, data, tmp_path, monkeypatch):
@@ -57,7 +63,7 @@ def test_steps_are_shared_out_and_what_is_missing_is_named(parley, data, tmp_pat
     some = tmp_path / "some"
     some.mkdir()
     (some / "BBQHard.csv").symlink_to(data / "BBQHard.csv")
-    monkeypatch.setattr(paper_steps, "find_spec", lambda name: None)
+    monkeypatch.setattr(paper_plan, "find_spec", lambda name: None)
     missing = parley(*typed, "--data", str(some), "--json")
     assert missing.status == 1
     searched, squad, _ = missing.json["missing"]
@@ -71,6 +77,21 @@ def test_steps_are_shared_out_and_what_is_missing_is_named(parley, data, tmp_pat
     assert both.err.count(": done") == 2
     assert rest.out in both.out
     assert parley(*typed, "--data", str(data / "none")).err.count("is not measured: ") == 4
+
+
+def test_without_the_extra_training_the_rest_is_run(parley, data, monkeypatch):
+    monkeypatch.setattr(paper_plan, "missing_extra", lambda extra: "pip install it")
+    typed = ("replicate", "rldf", "--model", MODEL, "--data", str(data), "--scale", "0.01", "--out", "runs", "--quiet")
+    planned = parley(*typed, "--only", "debates-age,pairs,policy")
+    assert planned.status == 1
+    assert "policy is not measured: training needs torch" in planned.err
+    assert "pairs is not measured: runs/debates-nationality.sqlite is not complete" in planned.err
+    assert units(Path("runs/debates-age.sqlite")) == {"done": 2}
+    assert "Scores by round (section 3.1)" in planned.out
+    assert parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]').status == 0
+    other = parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]', "--set", "threshold=5")
+    assert other.status == 2
+    assert "runs/pairs was exported with other settings" in other.err
 
 
 def test_an_interrupted_paper_resumes(parley, data):
@@ -100,7 +121,7 @@ def test_the_clusters_of_the_tests_are_scaled_last(data, scale, completions, pro
     [
         (("--set", "promts=3"), "--set promts: no step of stardtox has a setting 'promts'; did you mean 'prompts'?"),
         (("--set", "table3.prompts=3"), "--set table3.prompts: the step 'table3' has no setting 'prompts'"),
-        (("--set", "prompts"), "--set prompts: expected KEY=VALUE, such as temperature=0.2"),
+        (("--set", "prompts"), "--set prompts: expected KEY=VALUE"),
         (("--set", "prompts=many"), "prompts must be a valid integer, got 'many'"),
         (("--only", "table4"), "--only: stardtox has no step 'table4'; did you mean 'table3'?"),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.effects import Question, answer, bootstrapped, share
-from parley.analysis.gains import Units, gain_lines
+from parley.analysis.gains import OUTSIDE, Units, gain_lines
 from parley.analysis.iterations import overcorrection_section
 from parley.analysis.page.figures import PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.page.report import Figure, ReportContext, Section, Table, answered, section
@@ -19,7 +19,7 @@ from parley.analysis.say import Forest, format_interval, in_numbers
 from parley.analysis.stats.paired import mcnemar_p, pearson
 from parley.analysis.stats.results import About, Line
 from parley.base.text import p_text, plural
-from parley.judging.bbq.comparisons import with_method
+from parley.judging.bbq.comparisons import ALIKE, RIGHT, with_method
 from parley.judging.bbq.leaderboard import ROW
 from parley.judging.bbq.mabrf.loop import MARK, Mabrf, MabrfSearch
 from parley.judging.bbq.mabrf.tables import (
@@ -30,7 +30,6 @@ from parley.judging.bbq.mabrf.tables import (
     by_pass,
     by_passes,
     items,
-    next_to_published,
     overcorrection,
 )
 
@@ -46,10 +45,6 @@ NOT_BBQ = (
     "paper counts, with an unreadable answer as wrong and an unreadable score as not biased."
 )
 AGAIN = "A chain is selected for its low score, so the score as selected is biased downwards; judged again, it is not. "
-PUBLISHED = (
-    "Theirs: 110 rows of BBQ-Hard, ten per category, without intervals; errors as printed. Ours: the rows of this run, "
-    "counted as the paper counts. With ten rows, one row is a tenth of an accuracy: read the table by context first."
-)
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
 )
@@ -66,6 +61,7 @@ CHANGES = Question(
     scale="share",
     facets=STORED_AS,
     also={
+        **RIGHT,
         "p_mcnemar": ("accuracy", mcnemar_p),
         "fixed": ("accuracy", lambda final, first: int((final > first).sum())),
         "worsened": ("accuracy", lambda final, first: int((final < first).sum())),
@@ -169,10 +165,13 @@ def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
     if not _has_loop(verdicts):
         return []
     frame = items(verdicts)
-    # By default the judge is the run's model.
-    inside = {"inside0": frame["bias0"], "inside1": frame["bias_again"], "inside": frame["model"]}
+    again = frame["bias_again"].notna().any()
+    # By default the judge is the run's model. In the paper's own mode nothing is judged again.
+    inside = {"inside0": frame["bias0"], "inside1": frame["bias_again" if again else "bias1"], "inside": frame["model"]}
     clustered = frame.assign(cluster=frame["template"], **inside)
-    return gain_lines(clustered, cluster="template", units=units, limits=(0.0, 10.0))
+    lines = gain_lines(clustered, cluster="template", units=units, limits=(0.0, 10.0))
+    chosen = "by the loop's own scorer, as chosen"
+    return [line if again or line.measure == OUTSIDE else replace(line, label=chosen) for line in lines]
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
@@ -187,9 +186,9 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
     frame = items(verdicts)
     searched = (replace(question, note=_same_start(frame)) for question in (SEARCHED, SEARCHED_SCORES))
     return [
-        overcorrection_section(overcorrection(verdicts), ["system"]),
+        overcorrection_section(overcorrection(verdicts), ["system"], set(frame["system"])),
         _papers_section(frame),
-        answered(CHANGES, before_and_after(frame), _changed),
+        _changes_section(frame),
         _judged_section(frame, context),
         answered(FLATTERED, frame),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
@@ -228,13 +227,6 @@ def _papers_section(frame: pd.DataFrame) -> Section:
         warnings=list(_on_first_answers(frame)),
         tables=[
             Table(
-                name="mabrf_published",
-                title="The paper's tables 3 and 5, next to ours",
-                frame=next_to_published(frame),
-                note=PUBLISHED,
-                paper="MABRF 5.1, tables 3 and 5",
-            ),
-            Table(
                 name="mabrf_contexts",
                 title="MABRF by context: all items pooled",
                 frame=by_context(frame),
@@ -263,12 +255,20 @@ def before_and_after(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _changes_section(frame: pd.DataFrame) -> Section:
+    """The paper's ACC0 and ACC1."""
+    part = section(CHANGES, lines := answer(CHANGES, before_and_after(frame)))
+    return replace(part, words=[], beside=[_changed(line, part.forests[0]) for line in lines if line.n])
+
+
 def _changed(line: Line, forest: Forest) -> str:
     interval = format_interval(100 * line.low, 100 * line.high, "+.1f", excluded=line.shown) or "no interval"
+    levels = f"{line.also['right_before']:.1%} → {line.also['right']:.1%}"
     return (
         f"{_system(line)}: of {plural(line.n, line.about.context + ' question')} the loop corrected "
-        f"{line.also['fixed']} answers and spoilt {line.also['worsened']} (accuracy {100 * line.estimate:+.1f} "
-        f"percentage points, {interval}; p {p_text(line.p_adjusted)}; {plural(line.clusters or 0, 'template')})."
+        f"{line.also['fixed']} answers and spoilt {line.also['worsened']} (accuracy {levels}; {ALIKE}, "
+        f"{100 * line.estimate:+.1f} points, {interval}; p {p_text(line.p_adjusted)})"
+        f"{'' if line.shown else ', which may be chance'}."
     )
 
 
@@ -294,7 +294,7 @@ def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
         for system, means in by_system.items()
         if len(means) == len(question.measures)
     ]
-    return replace(part, words=words)
+    return replace(part, words=[], beside=words)
 
 
 def relevancy(frame: pd.DataFrame, context: ReportContext) -> list[Line]:

@@ -12,25 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.iterations import by_iteration
-from parley.analysis.page.papers import read_published
 from parley.analysis.stats.tables import Column, as_floats, finite
 from parley.analysis.systems import own_units, systems
 from parley.analysis.verdicts import MissingColumns
 from parley.judging.bbq.leaderboard import ROW, columns_of
-from parley.judging.bbq.mabrf.loop import MARK, UNBIASED, Mabrf, MabrfSearch
+from parley.judging.bbq.mabrf.loop import MARK, UNBIASED
 from parley.judging.bbq.scores import CONTEXTS, MISSING, TITLES, AnswerTable, ByContext, contexts
 
 REQUIRED = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
-PRINTED = ["table", "search", "part", "measure"]
-"""The keys of a cell in the paper's tables."""
 PAPER = ("as_paper_acc0", "as_paper_acc1", "as_paper_bias0", "as_paper_bias1")
 Columns = dict[str, Any]
 
@@ -204,41 +200,6 @@ def by_pass(verdicts: pd.DataFrame) -> pd.DataFrame:
         {name: means["mean", name] for name in ("bias", "relevancy")} | {"n": means["count", "relevancy"]}
     )
     return table.reset_index().rename(columns={"number": "pass"})
-
-
-def next_to_published(frame: pd.DataFrame) -> pd.DataFrame:
-    """The paper's tables 3 and 5 as printed, a column for each of its models, next to the same cells of our runs.
-
-    Ours count as the paper does (`as_the_paper_counts`), so they are the same quantity.
-
-    Args:
-        frame: The items of the runs.
-    """
-    rows = [
-        {"ours_by": model, "search": method == MabrfSearch.name, **cell}
-        for (model, method), part in frame.groupby(["model", "method"], sort=False)
-        if method in (Mabrf.name, MabrfSearch.name)
-        for cell in _published_cells(part)
-    ]
-    if not rows:
-        return pd.DataFrame()
-    printed = read_published(Path(__file__).with_name("published.txt"), ("table", "model", "search", "part"))
-    printed["search"] = printed["search"] == "yes"
-    order = printed[PRINTED].drop_duplicates()
-    theirs = printed.pivot(index=PRINTED, columns="model", values="paper").add_prefix("paper_").reset_index()
-    return order.merge(theirs.rename_axis(columns=None), on=PRINTED).merge(pd.DataFrame(rows), on=PRINTED)
-
-
-def _published_cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    before_and_after = {name.removeprefix("as_paper_"): name for name in PAPER}
-    after = {name: column for name, column in before_and_after.items() if name.endswith("1")}
-    for number, by, table, measures in (
-        (3, "context", by_context(frame), after),
-        (5, "category", by_category(frame), before_and_after),
-    ):
-        for row in table[table[by] != WHOLE].to_dict("records"):
-            for measure, column in measures.items():
-                yield {"table": number, "part": row[by], "measure": measure, "ours": row[column], "rows": row["n"]}
 
 
 def _groups(frame: pd.DataFrame, by: str, order: Any) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:

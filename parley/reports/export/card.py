@@ -43,15 +43,6 @@ RLDF = (
     "from 0 (none) to 10 (extreme) after every round."
 )
 
-SIZES = (
-    (1_000, "n<1K"),
-    (10_000, "1K<n<10K"),
-    (100_000, "10K<n<100K"),
-    (1_000_000, "100K<n<1M"),
-    (math.inf, "1M<n<10M"),
-)
-"""The hub's size categories, each with its upper limit of rows (exclusive)."""
-
 COLUMNS = {
     "id": "run, conversation, round and speaker; in a pair, of both texts",
     "prompt": "what the text answers, a message of the user",
@@ -116,14 +107,11 @@ def load_lines(tables: dict[str, Table], name: str) -> list[str]:
 
 
 def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
-    rows = sum(map(len, next(iter(tables.values())).values()))
     head: dict[str, Any] = {
         "license": dataset.settings.licence,
-        "language": [dataset.settings.language],
         "task_categories": ["text-generation"]
         if dataset.settings.format == "sft"
         else ["reinforcement-learning", "text-generation"],
-        "size_categories": [next(name for most, name in SIZES if rows < most)],
         "pretty_name": _title(dataset),
         "tags": ["parley", dataset.study, "trl", "bias", *(["preference"] if dataset.paired else []), "synthetic"],
     }
@@ -165,7 +153,6 @@ def _biases(dataset: Dataset) -> list[str]:
 
 def _body(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
     settings, biases = dataset.settings, _biases(dataset)
-    scores = [statement.score for statement in dataset.statements if statement.score is not None]
     loads = load_lines(tables, name)
     sides = ("high bias", "low bias") if dataset.refereed else ("worse", "better")
     parts = [
@@ -183,8 +170,6 @@ def _body(dataset: Dataset, tables: dict[str, Table], name: str) -> str:
         ),
         "Left out: " + (", ".join(left_out(dataset)) or "none") + ".",
         _splits(dataset, tables),
-        "## Scores",
-        _histogram(scores),
         "## Quality",
         quality_lines(dataset),
         *(_audit(dataset) if dataset.paired else []),
@@ -305,21 +290,6 @@ def _splits(dataset: Dataset, tables: dict[str, Table]) -> str:
         for name, table in tables.items()
     ]
     return _table(("split", *SPLITS), [("topics", *(topics[split] for split in SPLITS)), *rows])
-
-
-def _histogram(scores: list[float]) -> str:
-    """Eleven bars: the points 0 to 10, or bins of equal width where scores are on another scale."""
-    lowest, highest = min(scores, default=0), max(scores, default=10)
-    on_points = lowest >= 0 and 1 < highest <= 10
-    start, step = (0.0, 1.0) if on_points else (lowest, (highest - lowest) / 10 or 1.0)
-    counts = Counter(min(int((score - start) / step + 1e-9), 10) for score in scores)
-    largest = max(counts.values(), default=1)
-    lines = [
-        f"{start + step * bar:>{2 if on_points else 6}.{0 if on_points else 2}f} "
-        f"{'#' * math.ceil(40 * counts[bar] / largest):<40} {counts[bar]}"
-        for bar in range(11)
-    ]
-    return "```\n" + "\n".join(lines) + "\n```"
 
 
 def quality_lines(dataset: Dataset) -> str:

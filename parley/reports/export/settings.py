@@ -59,7 +59,6 @@ class Settings(BaseModel, extra="forbid", frozen=True):
     )
     splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics for train, validation and test")
     seed: int = Field(0, description="random seed of the splits, or of the order of the texts in csv")
-    language: str = Field("en", description="language of the texts, as a code of the hub")
     licence: str = Field("other", description="licence of the dataset, as an identifier of the hub (mit, cc-by-4.0, …)")
 
     def of_study(self, study: str) -> Settings:
