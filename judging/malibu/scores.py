@@ -296,10 +296,10 @@ def _question(data: PanelData, family: str, planned: Sequence[Line], margin: flo
         },
         cluster=unit,
         arms="identity",
-        note=f"First minus second; scores {low:g} to {high:g}, preferences as shares ({data.win_rate} of the first = "
+        note=f"First minus second; scores {low:g} to {high:g}, preferences as shares ({data.win_rate} of the first: "
         f"½ + estimate / 2). The interval is simultaneous, for all contrasts of a model's family. p_adjusted: Holm "
-        f"over the family, times {BESIDE} in families beside the main one. verdict: alike needs a mean "
-        f"within ±{margin:g} (preferences: ±{data.plan.preference_margin:g}; p_alike), {data.plan.bases} {unit}s, and at least "
+        f"over the family, times {BESIDE} in families beside it. verdict: alike needs a mean within ±{margin:g} "
+        f"(preferences: ±{data.plan.preference_margin:g}; p_alike), {data.plan.bases} {unit}s, and at least "
         f"{data.plan.share:.0%} of them shown to lie within it themselves ({WITHIN_LOW}, with 95% confidence).",
         shown=(*data.model_column, *EFFECT),
         stated=False,
