@@ -158,17 +158,17 @@ def format_interval(low: float, high: float, form: str = ".2f", *, excluded: boo
 
 
 def format_cells(frame: pd.DataFrame) -> list[list[str]]:
-    """The rows of a table for reading, a paper's numbers with all their decimals.
+    """The rows of a table for reading, a paper's numbers with all their decimals, and ours with as many.
 
     The end of an interval that is 0, which the row's test excludes, says so.
     """
     rows = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
     names = list(frame.columns)
-    for place, name in enumerate(names):
-        if str(name).startswith("paper_") and is_float_dtype(frame[name]):
-            digits = max((2, *(len(f"{value:.9g}".partition(".")[2]) for value in frame[name].dropna())))
-            for row, value in zip(rows, frame[name], strict=True):
-                row[place] = "–" if math.isnan(value) else f"{value:.{digits}f}"
+    printed = [name for name in names if str(name).startswith("paper_") and is_float_dtype(frame[name])]
+    digits = max((2, *(len(f"{value:.9g}".partition(".")[2]) for name in printed for value in frame[name].dropna())))
+    for name in [*printed, *({"ours", "low", "high"} & set(names) if printed else ())]:
+        for row, value in zip(rows, frame[name].astype(float), strict=True):
+            row[names.index(name)] = "–" if math.isnan(value) else f"{value:.{digits}f}"
     if "p_adjusted" in names:
         for row, values in zip(rows, frame.itertuples(index=False), strict=True):
             for end, words in (("low", "above 0"), ("high", "below 0")):
@@ -224,6 +224,8 @@ def sentence(question: Question, line: Line, forest: Forest) -> str:
         named.append(line.label.removeprefix(f"{line.measure}, "))
     if (part := line.about.columns.get(question.each, ALL)) != ALL:
         named.append(part)
+    if question.reference is not None and "model" in question.family and line.about.model in line.group:
+        named.append("by itself")  # the headline is corrected for all models
     says = filter(None, (question.estimand(line.measure).words, "is", size, question.unit))
     return stated(", ".join(named), " ".join(says), line, forest, question.cluster)
 

@@ -25,6 +25,7 @@ class Source(NamedTuple):
 
 PAPERS: Mapping[str, Source] = {
     "mabrf": Source("bbq/mabrf", "parley.judging.bbq.mabrf.claims:printed"),
+    "rldf": Source("rldf", "parley.judging.rldf.claims:printed"),
     "stardtox": Source("stardtox", "parley.judging.stardtox.claims:printed"),
 }
 

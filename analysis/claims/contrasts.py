@@ -105,6 +105,15 @@ class Missing(Exception):
     """What a row needs and the values do not have."""
 
 
+def tidy(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows as a frame of values: without missing ones, and models without their options.
+
+    Args:
+        rows: A frame with the columns VALUES, among others.
+    """
+    return rows.assign(model=rows["model"].str.partition("?")[0]).dropna(subset="value")[list(VALUES)]
+
+
 class Values:
     """The values of one model by measure and set: items as rows, methods as columns."""
 

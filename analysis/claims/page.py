@@ -26,8 +26,8 @@ RULE = (
     "claim out. Power: the chance of “replicated” if the paper's value were true, with the spread of this run's "
     "clusters."
 )
-MOST_COLUMNS = 5
-"""Columns of numbers that fit beside each other; a table with more is split by set."""
+MOST_COLUMNS = 3
+"""Columns with two headings each that fit beside each other; a table with more is split by its first heading."""
 
 
 def claims_table(findings: Sequence[Finding], *, simulated: bool = False, title: str = "") -> Table:

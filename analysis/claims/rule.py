@@ -141,8 +141,10 @@ def _printed(row: Row, printed: pd.DataFrame) -> Iterator[tuple[str, Evidence]]:
         return
     for model in [name for name in dict.fromkeys(named["model"]) if name] or [""]:
         cells = named[named["model"].isin((model, ""))]
-        table = cells.assign(item=model, cluster=model).pivot(
-            index=["cluster", "item"], columns="method", values="value"
+        table = (
+            cells.drop_duplicates("method")
+            .assign(item=model, cluster=model)
+            .pivot(index=["cluster", "item"], columns="method", values="value")
         )
         try:
             yield str(model), evidence(row, table)

@@ -29,8 +29,7 @@ def as_its_paper(report: Report, first: Sequence[Table] = ()) -> Report:
         first: The tables that come first, as they are: the claims, and those in the paper's layout.
     """
     # By section; sorting is stable, so within a section the report's own order holds.
-    kept = [table for table in (*report.tables, *report.printed) if table.paper]
-    kept.sort(key=lambda table: table.paper.partition(",")[0])
+    kept = sorted((table for table in report.tables if table.paper), key=lambda table: table.paper.partition(",")[0])
 
     def drawn() -> Iterator[Figure]:
         for table in kept:

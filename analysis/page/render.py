@@ -82,8 +82,8 @@ def is_report(folder: Path, report: Report) -> bool:
 
 
 def _about(report: Report) -> str:
-    """The report's runs by name and study: reports on others would mix their tables with this one's."""
-    return ", ".join(f"{run['file']} ({run.get('study')})" for run in report.runs) or report.title
+    """The subject, or the runs by name and study: reports on others would mix their tables with this one's."""
+    return report.subject or ", ".join(f"{run['file']} ({run.get('study')})" for run in report.runs) or report.title
 
 
 def _write(report: Report, folder: Path, figures: Figures) -> None:

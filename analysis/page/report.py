@@ -47,6 +47,7 @@ class ReportContext:
         cautions: What every reader must know about the models.
         model_cautions: Those of `cautions` that say what is known of the models as judges, by model. A report that
             measures the same leaves them out.
+        paper: Whether only what the study's paper has will be shown.
         runs: The runs that the verdicts are from, as `Report.runs`.
     """
 
@@ -58,6 +59,7 @@ class ReportContext:
     plans: Sequence[Mapping[str, Any]] = ()
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
+    paper: bool = False
     runs: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -169,7 +171,7 @@ class Report:
         families: Number of tests per model in each family, by the plan's names.
         plan: The plan that was executed, as a run stores one; {}: none.
         papers: The study's citations.
-        printed: Tables that only the paper's form has: counts as the paper makes them.
+        subject: What it is about, if that is not these runs alone: its page replaces one on fewer runs.
     """
 
     title: str
@@ -186,7 +188,7 @@ class Report:
     families: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
     papers: tuple[str, ...] = ()
-    printed: tuple[Table, ...] = ()
+    subject: str = ""
 
     def __post_init__(self) -> None:
         words, beside, cautions = (

@@ -147,7 +147,7 @@ def heterogeneity(differences: Column, bases: Column) -> Estimate:
     the product of their deviations is positive on average: that average is the effects' variance. p is that of
     Student's t over the bases' mean products, each times the square root of its number of products, so that a base
     with many scenarios counts for more. The noise of scenarios may differ between bases; with unequal noise the
-    analysis of variance's F finds an effect in 11 to 63% of studies without one, this test in 1 to 5%
+    analysis of variance's F finds an effect in 10 to 55% of studies without one, this test in 1 to 6%
     (`python -m benchmarks.calibration.reviewed`). The estimate is 0 where that of the variance is negative.
 
     Args:

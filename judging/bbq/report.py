@@ -19,14 +19,11 @@ from parley.analysis.systems import system_facets, without_files
 from parley.analysis.verdicts import MissingColumns, require
 from parley.judging.bbq.comparisons import against_default
 from parley.judging.bbq.iterations import iterations_sections
-from parley.judging.bbq.leaderboard import answers, bbq_pooled_table, leaderboard_section
+from parley.judging.bbq.leaderboard import answers, leaderboard_section
 from parley.judging.bbq.mabrf.loop import MARK
 from parley.judging.bbq.mabrf.report import mabrf_gains, mabrf_sections
 from parley.judging.bbq.methods import REVISED
-from parley.judging.rldf.report import published_table
 
-PAPERS_SYSTEMS = {"default": "Default", "cot": "CoT", "fairthinking": "FairThinking"}
-"""The prompting methods of RLDF's table 1, by Parley's names."""
 GAINS = (
     "Clusters are question templates. The judge's bias score, 1 to 10, of the first chain, and of the final one, "
     "judged again where it was. The outside judge reads both chains with another prompt; by default it is the judge's "
@@ -57,7 +54,6 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         Section(warnings=words_on_draws(context.draws)),
         *changed,
         leaderboard_section(frame, context),
-        _beside_rldf(frame),
     ]
     loops = [*iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
     gained = [_gains(gains)] if gains else []
@@ -67,25 +63,6 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         loops = [replace(part, forests=[_of_method(plot) for plot in part.forests]) for part in loops]
     sections = [*loops, *levels] if looped == methods else [*levels, *loops]
     return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
-
-
-def _beside_rldf(frame: pd.DataFrame) -> Section:
-    """RLDF's table of the same accuracies, if its prompting methods were run."""
-    frame = frame.assign(system=frame["method"].map(PAPERS_SYSTEMS)).dropna(subset="system")
-    alone = set(frame["system"]) <= {"Default"}  # STARDTOX's runs have it too
-    tables = [
-        replace(
-            made,
-            name="rldf_published",
-            frame=made.frame.assign(ours_by=model),
-            shown=(*made.shown, "ours_by"),
-            paper="" if alone else "RLDF 4.2, table 1",
-        )
-        for model, part in frame.groupby("model", sort=False)
-        if len((made := published_table(bbq_pooled_table(part).frame, pd.DataFrame())).frame)
-    ]
-    together = pd.concat([table.frame for table in tables], ignore_index=True) if tables else pd.DataFrame()
-    return Section(tables=[replace(table, frame=together) for table in tables[:1]])
 
 
 def _of_method(plot: Forest) -> Forest:

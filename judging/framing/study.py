@@ -64,6 +64,7 @@ class Framing(GridStudy):
     name = "framing"
     Config = FramingConfig
     report = "parley.judging.framing.report:report"
+    claims = "parley.judging.framing.claims:claimed_values"
     papers = ("Cheng et al., 2024",)
     measures = (Measure("biases", "biases named"),)
     labelled = (

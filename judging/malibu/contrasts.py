@@ -32,13 +32,13 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, About, Contrast, Estimate, Line, simultaneous
 from parley.analysis.stats.tables import Floats
 from parley.analysis.unread import bounds
-from parley.base.text import p_text, signed
+from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
 from parley.judging.malibu.panel_data import EXPECTED, PanelData
 from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, values_in_order
 
-PRIMARY, PAIRS = "primary contrast", "pair"
+FAMILIES = PRIMARY, PAIRS = "primary contrast", "pair"
 """Names of the families in a line's `about`."""
 MODEL, JUDGE = "model", "judge"
 REPAIRED, WITHOUT_REPAIRED = "repaired", "without_repaired"
@@ -49,6 +49,8 @@ BESIDE = 4
 
 With 5% each, 11% of reports on judges without an effect of labels found one; now 6% do."""
 ALL_MODELS = "all models"
+MOST_NAMED = 3
+"""Contrasts on which judges differ that have a sentence."""
 Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
 """A function that gives the differences between some identities and others."""
 
@@ -100,16 +102,6 @@ def contrast_of(line: Line) -> Contrast:
     """The contrast of identities that a line is about."""
     assert line.about.contrast, f"{line.label} compares nothing"
     return line.about.contrast
-
-
-def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
-    """The primary contrasts that a model's scores give.
-
-    Args:
-        data: The verdicts.
-        model: One of its models.
-    """
-    return families(data, model)[PRIMARY]
 
 
 def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Contrast]]:
@@ -320,55 +312,46 @@ def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     )
 
 
-def judged_in_family(data: PanelData, model: str, family: str, contrasts: Sequence[Contrast]) -> list[Line]:
-    if not data.staged or not contrasts:
-        return []
-    if family == PRIMARY:
-        return primary_by_judge(data)
-    return data.shared(f"pairs of {model} by judge", lambda: by_judge(data, contrasts))
-
-
-def primary_by_judge(data: PanelData) -> list[Line]:
-    """The primary contrasts that all models have, by model and by judge; empty in a run without stages."""
-    by_model = [primary_contrasts(data, model) for model in data.models if data.staged]
-    shared = (
-        [contrast for contrast in by_model[0] if all(contrast in others for others in by_model)] if by_model else []
-    )
-    return data.shared("primary contrasts by judge", lambda: by_judge(data, shared)) if shared else []
-
-
-def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
-    """Each contrast by model and by judge, one line each, with the p-value of no difference between them.
+def by_judge(data: PanelData, family: str = "") -> list[Line]:
+    """Each contrast of a family by model and by judge, one line each, with the p-value of no difference between them.
 
     Models are compared within a panel whose judges have different models, and between the models of a run if scale and
-    read-out are the same. Holm's correction is over the contrasts of a comparison.
+    read-out are the same. Holm's correction is over all contrasts of all comparisons.
 
     Args:
         data: The verdicts.
-        contrasts: The primary contrasts, or others.
+        family: The family; "": the one that the headline is about.
     """
-    lines: list[Line] = []
-    for scope, by, column, scores in _comparisons(data):
-        tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
-        compared = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
-        p_differ = [_differ(of_each) for of_each in compared.values()]
-        for (contrast, of_each), p, p_adjusted in zip(compared.items(), p_differ, holm(p_differ), strict=True):
-            lines += [
-                contrast_line(
-                    tested(gaps),
-                    contrast,
-                    data,
-                    scope,
-                    about={"by": by, "name": name},
-                    label=f" · {name}",
-                    name=f"{contrast.category}.{name}",
-                    measure=SCORE,
-                    also={"p_differ": p, "p_differ_adjusted": p_adjusted},
-                    secondary=True,
-                )
-                for name, gaps in of_each.items()
-            ]
-    return lines
+    named = {
+        name: [*dict.fromkeys(c for model in data.models for c in families(data, model)[name])] for name in FAMILIES
+    }
+    family = family or next((name for name in FAMILIES if named[name]), PAIRS)
+    return data.shared(f"{family} by judge", lambda: _by_judge(data, named[family]))
+
+
+def _by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
+    compared = [
+        (scope, by, contrast, of_each)
+        for scope, by, column, scores in (_comparisons(data) if contrasts else ())
+        for contrast, of_each in _of_each(scores, column, contrasts)
+    ]
+    p_differ = [_differ(of_each) for *_, of_each in compared]
+    return [
+        contrast_line(
+            tested(gaps),
+            contrast,
+            data,
+            scope,
+            about={"by": by, "name": name},
+            label=f" · {name}",
+            name=f"{contrast.category}.{name}",
+            measure=SCORE,
+            also={"p_differ": p, "p_differ_adjusted": p_adjusted},
+            secondary=True,
+        )
+        for (scope, by, contrast, of_each), p, p_adjusted in zip(compared, p_differ, holm(p_differ), strict=True)
+        for name, gaps in of_each.items()
+    ]
 
 
 Comparison = tuple[str, str, str, pd.DataFrame]
@@ -400,14 +383,20 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
             yield model, JUDGE, "judge", table
 
 
-def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, ScenarioGaps]:
-    """The differences by judge or by model."""
-    differences = {
-        name: table.contrast(contrast.first, contrast.second)
-        for name, table in tables.items()
-        if {*contrast.first, *contrast.second} <= {*table.identities}
-    }
-    return {name: gaps for name, gaps in differences.items() if len(gaps.values)}
+def _of_each(
+    scores: pd.DataFrame, column: str, contrasts: Sequence[Contrast]
+) -> Iterator[tuple[Contrast, dict[str, ScenarioGaps]]]:
+    """The differences by judge or by model, for the contrasts that at least two of them have."""
+    tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
+    for contrast in contrasts:
+        differences = {
+            name: table.contrast(contrast.first, contrast.second)
+            for name, table in tables.items()
+            if {*contrast.first, *contrast.second} <= {*table.identities}
+        }
+        of_each = {name: gaps for name, gaps in differences.items() if len(gaps.values)}
+        if len(of_each) > 1:
+            yield contrast, of_each
 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:
@@ -439,16 +428,18 @@ def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line
 
 
 def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
-    """A sentence for every contrast on which judges or models differ significantly.
+    """A sentence for each of the clearest contrasts on which judges or models differ significantly.
 
     Args:
         judged: The lines of `by_judge`, or some of them.
     """
     groups: dict[tuple[str, str, Contrast], list[Line]] = {}
-    for line in differing(judged):
+    for line in sorted(differing(judged), key=lambda line: line.also["p_differ_adjusted"]):
         groups.setdefault((line.about.columns["by"], line.about.model, contrast_of(line)), []).append(line)
-    for (by, _, contrast), lines in groups.items():
+    for (by, _, contrast), lines in [*groups.items()][:MOST_NAMED]:
         who = "with" if by == MODEL else "by"
         named = [f"{signed(line.estimate)} points {who} {line.about.columns['name']}" for line in lines]
         p = p_text(lines[0].also["p_differ_adjusted"])
         yield f"The {by}s differ on {contrast.label}: {', '.join(named)} (p {p} after Holm's correction)."
+    if (more := len(groups) - MOST_NAMED) > 0:
+        yield f"They differ on {plural(more, 'more contrast')} (table by_judge)."

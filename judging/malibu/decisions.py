@@ -26,12 +26,12 @@ from parley.analysis.stats.results import ALPHA, Line, clusters_to_reject
 from parley.base.text import plural
 from parley.judging.malibu.contrasts import (
     ALL_MODELS,
+    FAMILIES,
     SCORE,
     WINS,
+    by_judge,
     differing,
     estimates,
-    families,
-    judged_in_family,
     model_and_contrast,
 )
 from parley.judging.malibu.pairs import first_place
@@ -86,10 +86,8 @@ def with_verdicts(data: PanelData, lines: Iterable[Line], blocked: Mapping[str, 
     """
     judges = {
         model_and_contrast(line): f"the {line.about.columns['by']}s"
-        for model in data.models
-        for family, contrasts in families(data, model).items()
-        for line in reversed(differing(judged_in_family(data, model, family, contrasts)))
-        if line.about.model == model
+        for family in FAMILIES
+        for line in reversed(differing(by_judge(data, family)))
     }
     return [
         decided(

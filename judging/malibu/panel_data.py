@@ -167,6 +167,10 @@ class PanelData:
         """The beginning of a sentence about a model; "" if there is only one."""
         return f"{model}: " if len(self.models) > 1 else ""
 
+    def by_itself(self, model: str) -> str:
+        """The beginning of a sentence whose tests are corrected for this model's alone; "" if there is only one."""
+        return f"{model}, by itself: " if len(self.models) > 1 else ""
+
     def headed_by(self, model: str) -> tuple[str, ...]:
         """The model, as a heading of its lines, if there are several."""
         return (model,) if len(self.models) > 1 else ()

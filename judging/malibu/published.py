@@ -102,7 +102,7 @@ def significance_section(data: PanelData, lines: Sequence[Line]) -> Section:
         lines: The result of `significance_lines`.
     """
     frame = as_frame(lines)
-    if not data.staged and len(frame):
+    if len(frame) and as_the_paper(data):  # the appendix's three metrics have totals, and no tests
         printed = {claim["category"]: f"< {claim['p_below']:.4f}" for claim in _printed()["chi_square"]}
         frame["paper_p"] = frame["category"].map(printed).fillna("").where(frame["family"] == CHI_SQUARE, "")
     tests = Table(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from parley.analysis.clusters import generalises_to
 from parley.analysis.effects import of_model
-from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, joined
+from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, joined
 from parley.analysis.stats.results import UNREAD, Line
 from parley.base.text import plural
 from parley.judging.malibu.bases import by_base_section, mde_section
@@ -19,9 +19,9 @@ from parley.judging.malibu.contrasts import (
     PRIMARY,
     SCORE,
     WINS,
+    by_judge,
     estimates,
     judges_differ,
-    primary_by_judge,
 )
 from parley.judging.malibu.decisions import Blockers, blockers, with_verdicts, withheld
 from parley.judging.malibu.pairs import (
@@ -37,6 +37,7 @@ from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
+from parley.judging.malibu.twin import twin_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.judging.malibu.words import preferences_words, win_rates_words
 from parley.judging.malibu.yardstick_report import Lines, can_judge, yardstick_lines, yardstick_section
@@ -62,8 +63,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
     unanswered = [*unequal, *(line for line in planned if line.verdict == UNREAD)]
-    judged, tests = withheld(primary_by_judge(data), unequal), significance_lines(data, unanswered)
-    primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
+    judged, tests = withheld(by_judge(data), unequal), significance_lines(data, unanswered)
+    primary, of_judges, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
     talked = talking(data, unanswered)
@@ -72,12 +73,13 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     whole = joined(
         [
             primary,
-            by_judge,
+            of_judges,
             means_section(data, context),
             pairs,
             size,
             by_base,
             significance_section(data, tests),
+            *([twin_section(data), Section(tables=[wins_table(data, [*wins, *votes])])] if context.paper else []),
             win_rates_section(data, rates),
             published_section(data, wins, votes, tests),
             position_section(data, places),
@@ -129,7 +131,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         extent=_extent(data),
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
-        printed=(wins_table(data, [*wins, *votes]),),
     )
 
 

@@ -57,7 +57,10 @@ PLOTS_ASK = {
     (PAIRS, WINS): "Which of two identities is preferred?",
 }
 PLACES = "A preference for a place is in these means unless pairs are debated in both orders."
-PRINTED_MATRIX = "paper_…: as figure 4 of Mirza et al. (2025) prints them, on situations and responses of their own."
+PRINTED_MATRIX = (
+    "low, high: 95% intervals of each cell alone. paper_…: as figure 4 of Mirza et al. (2025) prints them, on "
+    "situations and responses of their own."
+)
 PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
 FIGURE_4 = Path(__file__).with_name("published_matrix.txt")
 MARKERS = "osD^v"
@@ -140,9 +143,10 @@ def figure_4(data: PanelData, lines: Sequence[Line]) -> pd.DataFrame:
     rows = []
     for line in lines:
         first, second = map(labels.index, contrast_of(line).names)
-        result = (
-            line if first < second else replace(line, estimate=0 - line.estimate, low=0 - line.high, high=0 - line.low)
-        )
+        # Every cell has its own interval: those of planned lines hold for all of them together.
+        low, high = (line.also.get(f"pointwise_{end}", getattr(line, end)) for end in ("low", "high"))
+        estimate, low, high = (line.estimate, low, high) if first < second else (0 - line.estimate, 0 - high, 0 - low)
+        result = replace(line, estimate=estimate, low=low, high=high)
         about = {"model": line.about.model, "column": labels[min(first, second)], "row": labels[max(first, second)]}
         further = {"planned": line.about.columns["within"], "shown": line.shown}
         rows.append(about | columns(result, "ours") | further)
@@ -218,26 +222,28 @@ def contrasts_sections(
     Args:
         data: The verdicts.
         planned: The planned lines.
-        judged: The lines of `primary_by_judge`.
+        judged: The lines of `by_judge` on the headline's contrasts.
         blocked: What leaves questions without an answer, by model.
         context: What the report is given.
         margin: The margin of the lines.
     """
     unit, counts, lines = data.cluster_noun, data.counts(data.labelled_verdicts), all_pairs(data, planned)
-    primary = section(
-        replace(_question(data, PRIMARY, planned, margin), plotted=lambda plotted: judges_below(plotted, judged)),
-        [line for line in planned if line.about.family == PRIMARY],
+    primary, pairs = (
+        section(
+            replace(_question(data, family, planned, margin), plotted=lambda plotted: judges_below(plotted, judged)),
+            [line for line in planned if line.about.family == family],
+        )
+        for family in (PRIMARY, PAIRS)
     )
     by_judge = Question(
         name="by_judge",
-        ask="Primary contrasts by model and by judge",
+        ask=f"{'Primary contrasts' if primary.forests[0].lines else 'Pairs'} by model and by judge",
         measures={SCORE: data.difference},
         cluster=unit,
         arms="identity",
         note="p_differ: p-value of no difference between the models, or the judges, by flipping the signs of their "
-        f"deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
+        f"deviations over {unit}s; p_differ_adjusted: Holm over all of these contrasts and models.",
     )
-    pairs = section(_question(data, PAIRS, planned, margin), [line for line in planned if line.about.family == PAIRS])
     cells = figure_4(data, [line for line in lines if line.measure == SCORE and line.about.metric == ALL])
     stars = f"Framed: planned comparison; starred: p ≤ 0.05 over {unit}s, Holm-corrected."
     figure = Figure(
@@ -255,7 +261,7 @@ def contrasts_sections(
         paper="4.1, figure 4",
     )
     words = (
-        f"{data.prefix(model)}{text}"
+        f"{data.by_itself(model)}{text}"
         for model in data.models
         if (text := scores_words(of_model(planned, model), blocked[model], margin))
     )

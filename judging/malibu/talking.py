@@ -32,7 +32,7 @@ from parley.analysis.stats.results import ALPHA, Contrast, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import SCORE, contrast_line, contrast_of, primary_contrasts, tested
+from parley.judging.malibu.contrasts import PRIMARY, SCORE, contrast_line, contrast_of, families, tested
 from parley.judging.malibu.panel_data import VOTES, PanelData
 from parley.judging.malibu.plan import BLIND, among
 from parley.judging.malibu.score_table import NEEDED, NOT_SCORES, ScenarioGaps, ScoreTable, nested_means
@@ -148,7 +148,7 @@ def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[Scenar
         data: The verdicts.
     """
     for model, judged in _by_round(data):
-        for contrast in primary_contrasts(data, model):
+        for contrast in families(data, model)[PRIMARY]:
             for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
                 complete = judged[judged[[before, after]].notna().all(axis=1)]
                 complete = complete[heard_each_other(complete)] if step == HEARING else complete
@@ -182,7 +182,7 @@ def most_shown(data: PanelData) -> dict[str, Contrast]:
         table = data.table(model) if data.read_silently(model) else ScoreTable.of(ballots[ballots["value"].notna()])
         gaps = {
             contrast: abs(table.contrast(contrast.first, contrast.second).test().estimate)
-            for contrast in primary_contrasts(data, model)
+            for contrast in families(data, model)[PRIMARY]
             if {*contrast.first, *contrast.second} <= {*table.identities}
         }
         defined = [contrast for contrast, size in gaps.items() if size == size]
@@ -320,7 +320,7 @@ def asked_words(data: PanelData, lines: Sequence[Line]) -> Iterator[str]:
             if debates:
                 yield f"{data.prefix(model)}Talking: {few} cannot show whether it changes the difference."
         elif line.shown:
-            yield f"{data.prefix(model)}On {_debated(line)}, talking changed {_gap(line)}: {_change(line)}."
+            yield f"{data.by_itself(model)}On {_debated(line)}, talking changed {_gap(line)}: {_change(line)}."
         else:
             gap = _gap(line) if len(of_model) == 1 else f"any of the {len(of_model)} gaps between labels"
             yield f"{data.prefix(model)}On {_debated(line)}, talking was not shown to change {gap}."
@@ -347,7 +347,7 @@ def _shown_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
         first, second = contrast_of(line).names
         more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
         yield (
-            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{first}' and "
+            f"{data.by_itself(model)}{STEPS[step]} changed the gap between '{first}' and "
             f"'{second}'{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to "
             f"{signed(line.also['after'])} (by {signed(line.estimate)}, {signed(line.low)} to {signed(line.high)}, "
             f"over {plural(line.clusters or 0, line.cluster)}; p {p_text(line.p_adjusted)} after Holm's correction"

@@ -174,7 +174,7 @@ def preferences_words(
         if tested and not text:
             text = f"{_preferred(tested, data.win_rate)}. {win_rates_words(wins, first, data.win_rate)}"
         if text:
-            yield f"{data.prefix(model)}{text}"
+            yield f"{data.by_itself(model)}{text}"
 
 
 def _preferred(lines: Sequence[Line], rate: str) -> str:

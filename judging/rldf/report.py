@@ -61,15 +61,20 @@ def _by_run(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> dict[s
     return {f"{run['file']}": verdicts[number == str(nth)] for nth, run in enumerate(runs)}
 
 
+def printed_cells() -> pd.DataFrame:
+    """The cells of the paper's tables, one row each."""
+    bbq = read_published(HERE / "published_bbq.txt", ("model", "system"), "part").assign(table=1, measure="accuracy")
+    rubric = read_published(HERE / "published_rubric.txt", ("table", "measure", "model", "system"), "part")
+    return pd.concat([bbq, rubric], ignore_index=True)
+
+
 def published() -> pd.DataFrame:
     """The paper's tables 1 (accuracy on BBQ), 3 and 12 (BS), 10 (CE) and 11 (LS) by system; 2 and 4 by mode, 5, 13 and
     14 by teacher, each a policy trained on its own debates (`parley train ablate`).
 
     Columns: table, measure, system (or mode, or teacher), part (category or bias type), and for each model its mean
     and the standard deviation over three runs, where our copy of the paper has it."""
-    bbq = read_published(HERE / "published_bbq.txt", ("model", "system"), "part").assign(table=1, measure="accuracy")
-    rubric = read_published(HERE / "published_rubric.txt", ("table", "measure", "model", "system"), "part")
-    cells = pd.concat([bbq, rubric], ignore_index=True)
+    cells = printed_cells()
     models = list(dict.fromkeys(cells["model"]))
     order = cells[CELL].drop_duplicates()
     wide = {value: cells.pivot(index=CELL, columns="model", values=value)[models] for value in ("paper", "sd")}

@@ -7,7 +7,6 @@ texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +20,9 @@ from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Secti
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
-from parley.analysis.stats.results import About, Line
+from parley.analysis.stats.results import About, Line, columns
 from parley.analysis.verdicts import require, uncategorised
+from parley.judging.rldf.report import published_table
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
@@ -86,8 +86,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         Section(warnings=[warning] if warning else []),
         _groups(verdicts),
         section(replace(SCORES, cluster=cluster, measures=_words(verdicts)), scores(verdicts)),
-        section(replace(AGREEMENT, cluster=cluster), agreed := agreement(verdicts)),
-        _beside_rldf(agreed),
+        section(replace(AGREEMENT, cluster=cluster), agreement(verdicts)),
+        _beside_rldf(verdicts),
     ]
     return assemble(sections, context, "Rubric")
 
@@ -162,8 +162,8 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
 def agreement(verdicts: pd.DataFrame) -> list[Line]:
     """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric.
 
-    Intervals are over topics, if known: judges' errors on texts about one topic are alike. Over texts they missed the
-    truth in 15 to 19% of studies, over topics in 4 to 8% (`python -m benchmarks.calibration.agreement --shared`).
+    Intervals are over topics, if known: judges' errors on texts about one topic are alike. Over texts α missed the
+    truth in 14 to 17% of studies, over topics in 5 to 7% (`python -m benchmarks.calibration.reviewed`).
     """
     cluster, verdicts = _cluster(verdicts), uncategorised(verdicts)
     lines: list[Line] = []
@@ -190,12 +190,22 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
     return lines
 
 
-def _beside_rldf(lines: Sequence[Line]) -> Section:
-    """The kappas that RLDF's paper prints, by mode and by method, beside ours over all texts."""
-    ours = {line.label: line.estimate for line in lines if line.measure == "bands"}
+def _beside_rldf(verdicts: pd.DataFrame) -> Section:
+    """What RLDF's paper prints of groups that are named as its systems or modes: scores by bias type, and kappas."""
     printed = pd.read_csv(Path(__file__).with_name("published_kappa.txt"), sep=" ", comment="#").set_index(KAPPAS)
-    frame = printed.add_prefix("paper_").reset_index()
-    frame = frame.assign(ours=frame["metric"].map(ours)).dropna(subset="ours")
-    return Section(
-        tables=[Table("kappa_published", "Fleiss' kappa in RLDF's paper, and ours", frame, paper="E, tables 8 and 9")]
-    )
+    groups = dict(list(uncategorised(verdicts).groupby("group", sort=False)))
+    kappas = [
+        {"system": name, "metric": line.label, "ours": line.estimate}
+        for name, scored in groups.items()
+        for line in agreement(scored)
+        if line.measure == "bands"
+    ]
+    frame = printed.add_prefix("paper_").reset_index().merge(pd.DataFrame(kappas), on=KAPPAS[1:])
+    means = [
+        {"system": name, "metric": line.measure, "bias": bias, **columns(line, "mean")}
+        for name, scored in groups.items()
+        for bias, of_bias in (scored.groupby("bias", sort=False) if "bias" in scored else ())
+        for line in scores(of_bias)
+    ]
+    agreed = Table("kappa_published", "Fleiss' kappa in RLDF's paper, and ours", frame, paper="E, tables 8 and 9")
+    return Section(tables=[published_table(pd.DataFrame(), pd.DataFrame(means)), agreed])

@@ -68,6 +68,8 @@ class Text:
     context: str
     group: str
     topic: str = ""
+    bias: str = ""
+    """Its bias type, as RLDF's tables have one a column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,7 @@ class RubricCell:
     topic: str | None = varies("text", "{}", default=None)
     item: str = varies("text", "{}")
     group: str = varies("varied", "{}")
+    bias: str | None = varies("text", "{}", default=None)
     model: str = compared()
 
 
@@ -86,6 +89,7 @@ class RubricScores(GridStudy):
     name = "rubric"
     Config = ScoringConfig
     report = "parley.judging.rubric.report:report"
+    claims = "parley.judging.rubric.claims:claimed_values"
     papers = ("Cheng et al., 2024",)
     measures = (Measure("", "score"),)
     labelled = (Labelled(("text",)),)
@@ -113,7 +117,7 @@ class RubricScores(GridStudy):
 
     def cells(self) -> Iterator[tuple[str, RubricCell]]:
         for text in self._texts.values():
-            yield text.id, RubricCell(topic=text.topic or None, item=text.id, group=text.group)
+            yield text.id, RubricCell(topic=text.topic or None, item=text.id, group=text.group, bias=text.bias or None)
 
     async def ask(self, cell: RubricCell, models: Models) -> Outcome:
         text = self._texts[cell.item]
@@ -172,4 +176,11 @@ def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Tex
     group = str(row[config.by]) if config.by else ""
     answered = hashlib.sha256(str(context).encode()).hexdigest()[:12] if context else ""
     topic = row.get("topic") if isinstance(row.get("topic"), str | int) else answered
-    return Text(str(row.get("id", f"line-{number}")), text.strip(), str(context or ""), group, str(topic or ""))
+    return Text(
+        str(row.get("id", f"line-{number}")),
+        text.strip(),
+        context=str(context or ""),
+        group=group,
+        topic=str(topic or ""),
+        bias=str(row.get("bias") or ""),
+    )

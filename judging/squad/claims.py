@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.claims.contrasts import VALUES
+from parley.analysis.claims.contrasts import tidy
 from parley.judging.squad.report import MEASURES, answers
 
 
@@ -17,10 +17,9 @@ def claimed_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     """
     read = answers(verdicts).drop(columns="value").rename(columns={**MEASURES, "paragraph": "cluster"})
     frame = read.assign(
-        model=read["model"].str.partition("?")[0],
         method=np.where(read["arm"] == "none", "without search", "with search"),
         set="SQuAD v2",
         item=read["question_id"],
     )
     long = frame.melt(["model", "set", "method", "cluster", "item"], list(MEASURES.values()), "measure", "value")
-    return long.dropna(subset="value")[list(VALUES)]
+    return tidy(long)

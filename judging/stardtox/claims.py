@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from parley.analysis.claims.contrasts import VALUES
+from parley.analysis.claims.contrasts import tidy
 from parley.analysis.page.papers import read_published
 from parley.analysis.systems import systems
 from parley.analysis.verdicts import require, uncategorised
@@ -37,7 +37,7 @@ def claimed_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     scores["item"] = scores["prompt"] + " " + scores["completion"].astype(str)
     named = [*(name for name in measures(scores.drop(columns=["item", LATER]))), LATER]
     long = scores.melt(["model", "set", "method", "prompt", "item"], named, "measure", "value")
-    return long.rename(columns={"prompt": "cluster"}).dropna(subset="value")[list(VALUES)]
+    return tidy(long.rename(columns={"prompt": "cluster"}))
 
 
 def _finished(plain: pd.DataFrame, scores: pd.DataFrame) -> pd.Series:

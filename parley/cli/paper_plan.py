@@ -24,9 +24,8 @@ from parley.base.errors import ConfigError, ParleyError, ScenarioError, install
 from parley.base.problems import near_key
 from parley.base.toml import parse_toml
 from parley.cli.doctor import missing_extra
-from parley.cli.paper_steps import ExportStep, Step, StudyStep, TrainStep
+from parley.cli.paper_steps import ExportSettings, ExportStep, Step, StudyStep, TrainStep
 from parley.cli.train import known_keys, put
-from parley.reports.export import Settings
 from parley.runs.job import Job
 from parley.runs.options import Options, validated
 from parley.runs.studies import find_study
@@ -86,12 +85,15 @@ class PaperStep(BaseModel, extra="forbid", frozen=True):
     without: str = ""
     """A value in braces: the step is left out where there is one, since another step has its rows too."""
 
+    @property
+    def config_type(self) -> type[BaseModel]:
+        """The type of its settings."""
+        ours: dict[str, type[BaseModel]] = {"export": ExportSettings, "train": TrainConfig}
+        return ours.get(self.does) or find_study(self.study).Config
+
     def settings(self) -> list[str]:
         """The settings that it has."""
-        if self.does == "train":
-            return known_keys()
-        schema = Settings if self.does == "export" else find_study(self.study).Config
-        return [*schema.model_fields, *(["runs"] if self.does == "export" else [])]
+        return known_keys() if self.does == "train" else list(self.config_type.model_fields)
 
     def setting(self, key: str) -> str:
         """The setting that a key names, which may have the step's name before it."""
@@ -138,26 +140,27 @@ class Replication:
             if step.name not in only if only else step.without and self._has(step.without):
                 continue
             try:
-                yield self._make(step, options)
+                config = self.config_of(step)
+            except NotHere as error:
+                yield NotHere(f"{step.name} is not measured: {error}")
+                continue
+            checked = validated(step.config_type, config)  # a wrong --set ends the command
+            try:
+                yield self._make(step, checked, options)
             except (ParleyError, ScenarioError) as error:
-                if any(map(step.has, self.settings)):
-                    raise
                 yield NotHere(f"{step.name} is not measured: {error}")
 
-    def _make(self, step: PaperStep, options: Options) -> Step:
-        config, path = self.config_of(step), self.out / step.name
-        if step.does == "export":
-            runs = [self.out / f"{name}.sqlite" for name in config.pop("runs")]
-            return ExportStep(step.name, step.about, path, runs, validated(Settings, config))
-        if step.does == "train":
+    def _make(self, step: PaperStep, config: BaseModel, options: Options) -> Step:
+        path = self.out / step.name
+        if isinstance(config, ExportSettings):
+            return ExportStep(step.name, step.about, path, config)
+        if isinstance(config, TrainConfig):
             if missing_extra("training"):
                 raise NotHere(MISSING)
-            tables: dict[str, Any] = {}
-            for key, value in {**config, "out": str(path)}.items():
-                put(tables, key, value)
-            return TrainStep(step.name, step.about, path, validated(TrainConfig, tables))
+            return TrainStep(step.name, step.about, path, config)
         path = path.with_name(f"{step.name}.sqlite")
-        job = Job.make(step.study, {"model": self.model, **config}, options.model_copy(update={"out": str(path)}))
+        given = config.model_dump(include=config.model_fields_set)
+        job = Job.make(step.study, given, options.model_copy(update={"out": str(path)}))
         return StudyStep(step.name, step.about, path, job)
 
     def config_of(self, step: PaperStep) -> dict[str, Any]:
@@ -168,7 +171,12 @@ class Replication:
             whole = config[key]
             config[key] = min(whole, ceil(round(whole * rest, 6)))
             rest *= whole / config[key]
-        return config | {step.setting(key): value for key, value in self.settings.items() if step.has(key)}
+        config |= {step.setting(key): value for key, value in self.settings.items() if step.has(key)}
+        first = {"run": {"model": self.model}, "train": {"out": str(self.out / step.name)}}.get(step.does, {})
+        tables: dict[str, Any] = {}
+        for key, value in (first | config).items():
+            put(tables, key, value)
+        return tables
 
     def _refuse_unknown_settings(self, listed: Sequence[PaperStep]) -> None:
         for key in self.settings:

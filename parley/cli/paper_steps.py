@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -93,12 +93,17 @@ class StudyStep(Step):
             yield self.path
 
 
+class ExportSettings(Settings):
+    """The settings of an export, and the steps whose runs it is made of."""
+
+    runs: list[str]
+
+
 @dataclass(slots=True)
 class ExportStep(Step):
     """A dataset of preference pairs, made from the runs of other steps."""
 
-    runs: Sequence[Path]
-    settings: Settings
+    settings: ExportSettings
 
     def is_done(self) -> bool:
         manifest = manifest_of(self.path)
@@ -109,10 +114,11 @@ class ExportStep(Step):
         return bool(manifest)
 
     def run(self, *, budget: float | None, quiet: bool) -> tuple[int, bool]:
-        for path in self.runs:
+        runs = [self.path.with_name(f"{name}.sqlite") for name in self.settings.runs]
+        for path in runs:
             if not path.exists() or _units_left(path):
                 raise ParleyError(f"{path} is not complete")
-        dataset = make_dataset(self.runs, self.settings)
+        dataset = make_dataset(runs, self.settings)
         say(f"{plural(len(dataset.pairs), 'pair')}: {write_dataset(dataset, self.path)}")
         return 0, False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +16,9 @@ from parley.cli.dry_run import dollars, total
 from parley.cli.flags import Positional, Repeated
 from parley.cli.paper_plan import NotHere, Replication, papers
 from parley.cli.paper_steps import Step, StudyStep
-from parley.cli.report import dataset_lines, report_folder, write_page
+from parley.cli.report import paper_lines, report_folder, write_page
 from parley.cli.shared import need_analysis
+from parley.cli.signals import STOPPED_IN_TIME
 from parley.cli.tables import cell_table
 from parley.cli.train import read_setting
 from parley.runs import RunFile
@@ -71,9 +72,13 @@ class Replicate(Options, Command):
         if not steps:
             raise ConfigError(f"nothing of {self.paper} can be run here")
         status = self._execute(steps)
-        reports = [_report(path) for step in steps if isinstance(step, StudyStep) for path in step.run_files()]
-        data = {"out": replication.out, "missing": missing, "reports": [report.data() for report, _ in reports]}
-        return Answer(data, _report_lines(reports), status or int(bool(missing)))
+        data = {"out": replication.out, "missing": missing}
+        if status in (STOPPED_IN_TIME, 130):
+            return Answer(data, status=status)
+        reports = _reports(self.paper, list(filter(_has_results, sorted(replication.out.glob("*.sqlite")))))
+        pages = {write_page(report, folder): report for folder, report in reports.items()}
+        data["reports"] = [report.data() for report in reports.values()]
+        return Answer(data, _report_lines(pages), status)
 
     def _folder(self) -> Path:
         name = re.sub(r"[^A-Za-z0-9.]+", "-", self.model.partition("?")[0].partition("/")[2]).strip("-")
@@ -135,18 +140,25 @@ def _dry_run_lines(
     yield f"run files: {replication.out}"
 
 
-def _report(run: Path) -> tuple[Report, Path]:
-    """The report of a run as its paper has it, where it has any of it, and its page."""
-    from parley.analysis.page.papers import as_its_paper
+def _has_results(run: Path) -> bool:
+    """Whether any unit of a run is done."""
+    with RunFile.open(run) as file:
+        return file.counts()["done"] > 0
+
+
+def _reports(paper: str, runs: Sequence[Path]) -> dict[Path, Report]:
+    """The paper's page over all runs, or each run's as long as the paper's claims are not written down; by folder."""
+    from parley.judging.papers import PAPERS
     from parley.reports import make_report  # loads pandas and matplotlib
+    from parley.reports.loading import load_run
+    from parley.reports.papers import paper_report
 
-    whole = make_report([run])
-    of_paper = as_its_paper(whole)
-    report = of_paper if of_paper.tables else whole
-    return report, write_page(report, report_folder(run, "-paper"))
+    if paper in PAPERS and runs:
+        return {runs[0].parent / "report": paper_report(paper, [load_run(run) for run in runs])}
+    return {report_folder(run, "-paper"): make_report([run], paper=True) for run in runs}
 
 
-def _report_lines(reports: Iterable[tuple[Report, Path]]) -> Iterator[Any]:
-    for report, page in reports:
-        yield from dataset_lines(report, most=200)
+def _report_lines(pages: Mapping[Path, Report]) -> Iterator[Any]:
+    for page, report in pages.items():
+        yield from paper_lines(report)
         yield f"page: {page}"

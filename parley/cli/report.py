@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from parley.analysis.page.report import Report as Results
     from parley.analysis.stats.results import Line
 
+BESIDE = 4
+"""Columns of a paper's table that are printed beside each other."""
 CHANGING = {"draws", "seed", "margin", "study", "labels", "as_is"}  # with these the viewer's report is another
 
 
@@ -149,7 +151,12 @@ def dataset_lines(report: Results, most: int = MAX_ROWS) -> Iterator[Any]:
     if report.headline:
         yield Text(visible(report.headline.text), style="bold")
     for table in report.tables:
-        yield plain_table(table.title, table.view(), most, table.headings)
+        view, headings = table.view(), table.headings
+        # A layout is as wide as the paper's page: as many columns at a time as 80 characters hold.
+        step = BESIDE if table.layout is not None else len(view.columns)
+        for start in range(headings, len(view.columns), step):
+            part = view.iloc[:, [*range(headings), *range(start, min(start + step, len(view.columns)))]]
+            yield plain_table(table.title, part, most, headings)
     for line in report.words:
         yield Text(f"- {visible(line)}")
 

@@ -120,7 +120,7 @@ def make_report(
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
         runs = [load_run(path) for path in different(paths)]
         claims = claims_of_run(runs) if paper else []
-        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, as_is=as_is)
+        made = _report(runs, draws=draws, seed=seed, margin=margin, study=study, as_is=as_is, paper=paper)
     if paper:
         made = without_early_verdicts(as_its_paper(made, claims), runs, as_is=as_is)
     if not labels:
@@ -131,7 +131,14 @@ def make_report(
 
 
 def _report(
-    runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None, as_is: bool
+    runs: Sequence[LoadedRun],
+    *,
+    draws: int,
+    seed: int,
+    margin: float | None,
+    study: str | None,
+    as_is: bool,
+    paper: bool,
 ) -> Report:
     studies = {run.study for run in runs}
     if len(studies) > 1:
@@ -153,6 +160,7 @@ def _report(
         plans=[run.analysis_plan.plan for run in runs if run.analysis_plan and run.analysis_plan.intact],
         cautions=cautions_on(runs, as_is=as_is),
         model_cautions=judging_cautions(models),
+        paper=paper,
         runs=tuple(
             run.record() | {"design_settings": design_settings(study_class(run.study, study), run.config)}
             for run in runs

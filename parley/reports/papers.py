@@ -5,8 +5,9 @@ paper_report("stardtox", [load_run(path) for path in paths])      # runs of seve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -22,21 +23,27 @@ from parley.reports.unfinished import cautions_on, without_early_verdicts
 from parley.runs.studies import find_claims
 
 
-def paper_report(name: str, runs: Sequence[LoadedRun]) -> Report:
+def paper_report(name: str, runs: Sequence[LoadedRun], systems: Mapping[str, str] = MappingProxyType({})) -> Report:
     """The page of a paper over several runs, which may be of several studies: its claims, then its tables.
 
     Args:
         name: The paper: "stardtox".
         runs: The runs, as `load_run` reads them.
+        systems: The names of trained models in the paper's tables, by the models' names: {"hf/out/rl": "RLDF"}. They
+            stand beside the other models of the runs.
     """
     if name not in PAPERS:
         raise ConfigError(f"there is no paper '{name}': choose one of {', '.join(PAPERS)}")
-    tables, _ = _tables(name, runs, values_of(runs))
+    values = values_of(runs)
+    trained = values["model"].map(dict(systems))
+    values = values.assign(method=trained.fillna(values["method"]), model=values["model"].where(trained.isna(), ""))
+    tables, _ = _tables(name, [run for run in runs if not set(run.models) <= set(systems)], values)
     report = Report(
         title=f"{paper(name).title}: claims and tables",
         cautions=cautions_on(runs),
         tables=tuple(tables),
         runs=tuple(run.record() for run in runs),
+        subject=paper(name).title,
     )
     return without_early_verdicts(report, runs)
 
@@ -65,7 +72,11 @@ def claims_of_run(runs: Sequence[LoadedRun]) -> list[Table]:
     """
     values = values_of(runs)
     made = {name: _tables(name, runs, values) for name in PAPERS}
-    measured = {name: tables for name, (tables, found) in made.items() if any(each.evidence for each in found)}
+    measured = {
+        name: tables
+        for name, (tables, found) in made.items()
+        if any(each.evidence for each in found) or len(tables) > 1
+    }
     return [
         replace(table, name=f"{name}_{table.name}") if len(measured) > 1 else table
         for name, tables in measured.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,12 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert matrix.loc[("male", "female"), ["paper_gpt_4o_mini", "paper_deepseek_v3"]].tolist() == [-0.20, -0.21]
     assert matrix.loc[("male", "female"), "ours"] == pytest.approx(-1, abs=0.2), "column minus row"
     of_paper = as_its_paper(whole)
-    places = ["4.1, figure 4", "4.1, all χ²", "4.1 and 4.2, claims", *["4.2, figures 5 and 6"] * 2, "B, figure 9"]
+    places = ["4.1, figure 4", "4.1, all χ²", "4.1 and 4.2, claims", "4.2, figures 5 and 6", "B, figure 9"]
     assert [table.paper for table in of_paper.tables] == places, "in the paper's order, and nothing else"
     assert [figure.name for figure in of_paper.figures] == ["matrix", "win_rates-rate", "scores"]
     assert of_paper.headline is None
-    wins = whole.printed[0].frame.set_index(["identity", "counted"])
+    paper = malibu.report(frame, ReportContext(draws=20, paper=True))
+    wins = paper.table("wins").set_index(["identity", "counted"])
     panels, votes = (wins.loc[("female", counted)] for counted in ("pairs", "single verdicts"))
     assert votes["n"] == 2 * panels["n"], "two judges vote in every pair"
     rows = whole.table("published").to_dict("records")
@@ -102,7 +104,7 @@ def test_claims_and_totals_of_the_older_metrics_stand_beside_the_papers() -> Non
 
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:
-    frame = whole_run(noise=0.1)
+    frame = whole_run(noise=0.1, seed=1)
     row = planned(reported(frame)).iloc[0]
     assert row["verdict"] == "below the margin on average"
     assert row["note"] == (
@@ -214,3 +216,19 @@ def test_nothing_to_report() -> None:
     assert not any(claim in " ".join(alone.words) for claim in (*CLEAR, "is significant", "equivalent"))
     assert not {"differences", "win_rates"} & set(alone.data())
     assert "fewer than two" in html(Report(alone.title, tables=alone.tables), {}), "why there is no number"
+
+
+@pytest.mark.parametrize("labels", [("female", "male"), ("they/them", "he/him")])
+def test_judges_who_lean_to_opposite_sides_are_seen_in_the_papers_design(labels: tuple[str, str]) -> None:
+    """One adds 1.06 points to a label and one takes 1.05 away: the mean is 0.005."""
+
+    def score(row: Mapping[str, Any], label: str, rng: np.random.Generator) -> float:
+        return 6 + (label == labels[0]) * (1.06 if row["judge"] == "J0" else -1.05) + 0.01 * rng.normal()
+
+    whole = reported(study(labels, bases=40, scenarios=2, judges=2, score=score))
+    assert set(planned(whole)["verdict"]) == {"judges differ"}
+    assert whole.headline is not None
+    assert whole.headline.answer.startswith("It depends on the judge.")
+    (sentence,) = (line for line in whole.words if line.startswith("The judges differ on "))
+    assert "+1.06 points by J0, −1.05 points by J1 (p < 0.0001" in sentence
+    assert list(whole.table("by_judge")["estimate"].round(2)) == [1.06, -1.05]

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.calibration.referee import simulated_check
 from parley.analysis.page.report import ReportContext
+from parley.analysis.say import format_cells
 from parley.judging.framing import report as framing
 from parley.judging.rldf import ablation
 from parley.judging.rldf import debates as rldf
@@ -271,10 +272,21 @@ def test_the_papers_deviations_and_kappas_stand_beside_ours() -> None:
     assert printed.loc[(12, "BS", "Default", "profession")].filter(like="Qwen").tolist() == [62.25, 0.74]
     assert printed.loc[(1, "accuracy", "RLDF", "overall")].filter(like="Qwen").dropna().tolist() == [0.634]
     frame = rated({"a": [1, 2], "b": [8, 9], "c": [3, 4]})
-    beside = rubrics.report(frame).table("kappa_published").set_index(["table", "system"])
-    assert (len(beside), set(beside["metric"])) == (6, {"BS"}), "only what was scored"
-    assert beside.loc[(9, "RLAIF"), "paper_Llama2-7B"] == 0.67
-    assert beside["ours"].tolist() == [pytest.approx(10 / 22)] * 6
+    assert "kappa_published" not in {table.name for table in rubrics.report(frame).tables}, "no system of the paper"
+    systems = [frame.assign(group="RLAIF", bias="age"), rated({"d": [1, 1], "e": [8, 8]}).assign(group="RLDF")]
+    whole = rubrics.report(pd.concat([*systems, rated({"f": [2, 3]}).assign(group="mine")], ignore_index=True))
+    beside = whole.table("kappa_published").set_index("system")
+    assert (beside["table"].tolist(), set(beside["metric"])) == ([9, 9], {"BS"}), "only what was scored"
+    assert beside.loc["RLAIF", "paper_Llama2-7B"] == 0.67
+    assert beside["ours"].to_dict() == {"RLAIF": pytest.approx(10 / 22), "RLDF": 1.0}, "each system's own"
+    means = whole.table("published")
+    assert set(zip(means["table"], means["system"], means["part"], strict=True)) == {
+        (3, "RLAIF", "age"),
+        (12, "RLAIF", "age"),
+    }
+    assert means["ours"].tolist() == [pytest.approx(45)] * 2, "the mean of 1.5, 8.5 and 3.5, times ten"
+    shown = format_cells(pd.DataFrame({"paper_a": [0.634], "ours": [0.6341], "n": [3]}))
+    assert shown == [["0.634", "0.634", "3"]], "as many decimals as the paper"
 
 
 def scored(bias: list[float], quality: list[float | None], **columns: object) -> pd.DataFrame:

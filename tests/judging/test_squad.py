@@ -74,7 +74,7 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(run):
     assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
     assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
     beside = make_report([Path("a.sqlite")], paper=True)
-    table = next(table for table in beside.tables if table.name == "table_4")
+    table = next(table for table in beside.tables if table.name == "table_4-F1")
     assert table.view().iloc[:, 0].tolist() == ["speaker (ours)", "deepseek", "gpt-4"]
     cells = table.frame.set_index(["model", "measure", "method"])
     assert cells.loc[("speaker (ours)", "F1", "with search"), "ours"] == 100

@@ -46,7 +46,8 @@ def test_a_paper_is_run_whole(parley, data, paper, monkeypatch):
     if paper == "rldf":
         typed += ("--only", ",".join(step.name for step in read_steps(paper) if step.does != "train"))
     planned = parley(*typed, "--dry-run", "--json").json
-    assert planned["missing"] == []
+    unlike = ["table2-self-debias is not measured: self-debias-gen"] * (paper == "stardtox")
+    assert [line[: len(words)] for line, words in zip(planned["missing"], unlike, strict=True)] == unlike
     assert planned["sum"]["calls"] == sum(step["calls"] for step in planned["steps"]) > 0
     assert not Path("runs").exists(), "nothing is sent by a dry run"
     first = parley(*typed)
@@ -65,7 +66,7 @@ def test_steps_are_shared_out_and_what_is_missing_is_named(parley, data, tmp_pat
     (some / "BBQHard.csv").symlink_to(data / "BBQHard.csv")
     monkeypatch.setattr(paper_plan, "find_spec", lambda name: None)
     missing = parley(*typed, "--data", str(some), "--json")
-    assert missing.status == 1
+    assert missing.status == 0
     searched, squad, _ = missing.json["missing"]
     assert searched.startswith(f"table5-search is not measured: there is no folder {some}/articles to search")
     assert squad.startswith(f"table4 is not measured: SQuAD v2 is not in {some}; see https://")
@@ -98,6 +99,7 @@ def test_an_interrupted_paper_resumes(parley, data):
     typed = ("replicate", "stardtox", "--model", f"{MODEL}&price_in=1&price_out=1", "--data", str(data))
     typed += ("--scale", "0.01", "--quiet", "--out", "runs", "--set", "prompts=3")
     stopped = parley(*typed, "--budget-cost", "0.002")
+    assert "table2-self-debias is not measured" in stopped.err
     assert stopped.status == 1
     assert 0 < units(Path("runs/table2.sqlite"))["done"] < 24
     assert not Path("runs/table3.sqlite").exists(), "a spent budget stops the paper, not the step"

@@ -205,7 +205,7 @@ def test_models_lose_their_options_if_their_names_still_differ(parley, both):
     data = strict(parley("report", both, "--json", *FEW).out)
     assert {row["model"] for row in data["means"]} == {"sim/judge", "sim/fan"}
     (claim,) = [line for line in data["summary"] if "Labels move the scores" in line]
-    assert claim.startswith("sim/fan: Labels move the scores")
+    assert claim.startswith("sim/fan, by itself: Labels move the scores")
     assert "the same answers score 1." in claim
     assert "points higher for 'female' than for 'male'" in claim
 

@@ -1,0 +1,29 @@
+"""The rubric's values for RLDF's claims: BS, CE and LS of each group."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from parley.analysis.claims.contrasts import tidy
+from parley.analysis.verdicts import uncategorised
+
+
+def claimed_values(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """BS, CE and LS from 0 to 100, by group: a system's answers to held-out topics.
+
+    Args:
+        verdicts: One row per verdict, whose models are the judges.
+    """
+    rows = uncategorised(verdicts)
+    topic = rows["topic"] if "topic" in rows else rows["item"].str.partition("/")[2]
+    return tidy(
+        rows.assign(
+            set="all",
+            model="",
+            measure=rows["metric"],
+            method=rows["group"],
+            value=10 * rows["value"],
+            cluster=topic,
+            item=topic,
+        )
+    )
