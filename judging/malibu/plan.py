@@ -252,6 +252,8 @@ QUICK: Mapping[str, Any] = {
     # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
     "identities": ["asian", "hispanic"],
     "controls": False,
+    # No debate: what a model of 135M parameters says in one repeats the prompt.
+    "design": "silent",
     "personas": "last",
     "remark_chars": 120,
     "yardstick": "brief",

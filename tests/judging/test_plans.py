@@ -47,7 +47,7 @@ RTP = {"data": "prompts.jsonl", "prompts": 2, "completions": 2, "scorer": "ngram
         ("malibu", {**PAPER, **TWO, "repeats": 2, "consensus": "chair", "cells": "all"}, "db9a3c3530"),
         ("malibu", {**PAPER, "rubric": "three", "ties": True, "fence": True, "cells": "one"}, "c2747d5a7b"),
         ("malibu", {**PAPER, "metrics": ["Accuracy"], "controls": False}, "7dbe90dc6b"),
-        ("malibu", {"suite": "quick", "model": "sim/judge"}, "54c71cbfc7"),
+        ("malibu", {"suite": "quick", "model": "sim/judge"}, "7e66922df1"),
         ("malibu-derive", {"bases": ["law", "fitness"], "count": 3}, "ea823a549a"),
         ("malibu-respond", {"suite": "full", "anew": True, "per_base": 1, "limit": 4}, "6a22bc16f4"),
         ("topics", {"bias": "beauty", "count": 500}, "bf908249df"),
