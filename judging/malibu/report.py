@@ -32,8 +32,8 @@ from parley.judging.malibu.pairs import (
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.plan import CHOSEN, demonstrates
-from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
+from parley.judging.malibu.significance import significance_lines, significance_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.twin import twin_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
@@ -78,7 +78,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             significance_section(data, tests),
             twin_section(data) if context.paper else Section(),
             win_rates_section(data, [*rates, *votes]),
-            published_section(data, rates, votes, tests),
             position_section(data, places),
             yardstick_section(yardstick),
             talk,
