@@ -108,6 +108,7 @@ class Estimand:
         note: The plot's note; "": the table's.
         plot: The plot's name; "": the question's and the measure's.
         reference: The value that means "no difference"; None: there is none; NaN: the question's.
+        scale: How plots show numbers; None: the question's.
         says: Puts an estimate in words, for readers who know no statistics; None: the headline has numbers.
     """
 
@@ -116,6 +117,7 @@ class Estimand:
     note: str = ""
     plot: str = ""
     reference: float | None = math.nan
+    scale: Scale | None = None
     says: Callable[[Line], str] | None = None
 
 

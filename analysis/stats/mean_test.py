@@ -143,11 +143,8 @@ class _Sample:
 
     @cached_property
     def negated(self) -> _Sample:
-        """The sample with every sign changed, in which nothing is computed anew."""
-        other, (first, second) = _Sample(-self.values), self.subset_sums
-        vars(other).update(varies=self.varies, spread=self.spread, limit=self.limit)
-        vars(other).update(skew=-self.skew, subset_sums=(-first, -second), subset_sizes=self.subset_sizes)
-        return other
+        """The sample with every sign changed."""
+        return _Sample(-self.values)
 
     @cached_property
     def varies(self) -> bool:
@@ -188,17 +185,11 @@ class _Sample:
         return int(np.count_nonzero(self.values))
 
     @cached_property
-    def subset_sums(self) -> tuple[Floats, Floats]:
-        """The sums of all subsets of either half of the differences, if they are few enough to be counted."""
+    def subsets(self) -> list[tuple[Floats, Floats]]:
+        """The sums of all subsets of either half of the differences that are counted, and the sizes of the subsets."""
         values = self.values if len(self.values) <= MAX_COUNTED else self.values[self.values != 0]
-        values = values[: 0 if len(values) > MAX_COUNTED else None]
-        half = len(values) // 2
-        return _subsets(half)[0] @ values[:half], _subsets(len(values) - half)[0] @ values[half:]
-
-    @cached_property
-    def subset_sizes(self) -> tuple[Floats, Floats]:
-        first, second = (len(sums).bit_length() - 1 for sums in self.subset_sums)
-        return _subsets(first)[1], _subsets(second)[1]
+        halves = (values[: len(values) // 2], values[len(values) // 2 :])
+        return [(members @ part, members.sum(axis=1)) for part in halves for members in [_subsets(len(part))]]
 
     def flipped_tail(self, shift: float = 0.0) -> float:
         """The one-sided p-value of sign flips of `values - shift`.
@@ -206,8 +197,7 @@ class _Sample:
         A pattern reaches the observed sum exactly if the differences that it flips do not sum to more than 0. For each
         sum of one half of the differences, the matching sums of the other half are counted.
         """
-        first, second = self.subset_sums
-        first_sizes, second_sizes = self.subset_sizes
+        (first, first_sizes), (second, second_sizes) = self.subsets
         sums, needed = second - shift * second_sizes, self.limit - first + shift * first_sizes
         sums.sort()
         needed = needed[needed >= sums[0]]
@@ -253,10 +243,9 @@ class _Sample:
 
 
 @cache
-def _subsets(count: int) -> tuple[Floats, Floats]:
-    """All subsets of so many values, one row each with 1 for its members, and their sizes."""
-    members = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
-    return members, members.sum(axis=1)
+def _subsets(count: int) -> Floats:
+    """All subsets of so many values, one row each with 1 for its members."""
+    return (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
 
 
 def _interval(sample: _Sample, level: float, p: float, farthest: float) -> tuple[float, float]:
