@@ -25,11 +25,11 @@ import pandas as pd
 from parley.analysis.clusters import BASE, cluster_noun, with_clusters
 from parley.analysis.effects import Question, Scale, by_cluster, corrected_differences
 from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble, section
-from parley.analysis.say import Forest, number_format, out_of_reach, stated
+from parley.analysis.say import Forest, number_format, out_of_reach, span, stated
 from parley.analysis.stats.paired import mcnemar_p, paired_difference
 from parley.analysis.stats.results import About, Contrast, Line, needed_words
 from parley.analysis.verdicts import cluster_of, final_verdicts, require
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 KEPT = ("measure", "category", "identity", "part", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
@@ -129,13 +129,15 @@ def _answered(names: tuple[str, str], question: Question, lines: list[Line]) -> 
 
 
 def _gap(names: tuple[str, str], forest: Forest, line: Line) -> str:
-    """Such as "female − male is −0.53 for one and −0.03 for two"."""
+    """Such as "female − male is −0.53 for one and −0.03 for two, +0.50 apart (+0.21 to +0.79; p = 0.004)"."""
     written = number_format(forest)
     first, second = (
         f"{written(line.also[side])} for {name}" for side, name in zip(("first", "second"), names, strict=True)
     )
     assert line.about.contrast
-    return f"{line.about.contrast.label} is {first} and {second}"
+    apart = f"{written(line.estimate)} apart ({span(line, forest) if line.bounded else 'no interval'}"
+    tested = f"; p {p_text(line.p_adjusted)}" if line.p_adjusted == line.p_adjusted else ""
+    return f"{line.about.contrast.label} is {first} and {second}, {apart}{tested})"
 
 
 def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:

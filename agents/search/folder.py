@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -61,10 +62,17 @@ class FolderEngine:
 
 
 def _bm25s() -> Any:
+    # Where JAX is installed, bm25s runs it as it is imported, and that takes three quarters of a GPU's memory from the
+    # model that is served there. It is hidden for the time of the import: results are ranked by NumPy.
+    hidden = {"jax": None} if "jax" not in sys.modules else {}
+    sys.modules.update(hidden)  # type: ignore[arg-type]  # None is what stops an import
     try:
         import bm25s
     except ModuleNotFoundError:
         raise ConfigError(f"folder search needs the package 'bm25s': {install('search')}") from None
+    finally:
+        for name in hidden:
+            del sys.modules[name]
     return bm25s
 
 

@@ -56,7 +56,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     yardstick = yardstick_lines(data.graded)
     places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
     effects = estimates(data, margin)
-    lost, unequal = unread(data, effects)
+    lost, unequal = unread(data)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
     planned = with_verdicts(data, withheld(effects, unequal), blocked)
     unanswered = [*unequal, *(line for line in planned if line.verdict == UNREAD)]
@@ -83,10 +83,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             yardstick_section(yardstick),
             talk,
         ]
-    )
-    # If all was read there is nothing to draw; if nothing was, it does not answer the study's question.
-    some_unread = any(plot.lines for plot in whole.forests) and any(
-        line.estimate for plot in lost.forests for line in plot.lines
     )
     tables = [table for table in (*whole.tables, *lost.tables) if len(table.frame)]
     filled = {table.name for table in tables}
@@ -120,7 +116,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(figure for figure in whole.figures if figure.table in filled),
-        forests=(*whole.forests, *(lost.forests if some_unread else ())),
+        # If nothing was read, how unequally that happened does not answer the study's question.
+        forests=(*whole.forests, *(lost.forests if any(plot.lines for plot in whole.forests) else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},

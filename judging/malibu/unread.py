@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.effects import ALL, Question, answer, corrected, of_model
-from parley.analysis.page.report import Section, joined, section
-from parley.analysis.stats.results import DIFFERENT, About, Contrast, Estimate, Line
-from parley.analysis.verdicts import STATUSES, UNREADABLE, final_verdicts
+from parley.analysis.effects import ALL, Question, corrected, of_model
+from parley.analysis.page.report import Section, Table, section
+from parley.analysis.stats.results import DIFFERENT, Contrast, Line
+from parley.analysis.verdicts import LOST, UNREADABLE, final_verdicts, status_counts
 from parley.base.text import p_text, plural
 from parley.judging.ballots import PREFERRED
-from parley.judging.malibu.contrasts import PRIMARY, REPAIRED, WITHOUT_REPAIRED, by_family, contrast_of, pairs_of
+from parley.judging.malibu.contrasts import PRIMARY, REPAIRED, by_family, pairs_of
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.score_table import ScenarioGaps, ScoreTable
 from parley.judging.malibu.scores import NO_LABEL
@@ -40,21 +40,13 @@ MANY = 0.05
 """Share of unread replies from which the report has a caution."""
 ON_SCALE, SAME = "on_scale", "same label"
 FAMILY = ("model", "phase", "family")
-UNREAD = Question(
-    name="unread",
-    ask="How many replies could not be read?",
-    measures={"unread": "share of replies"},
-    cluster="cluster",
-    scale="share",
-    note="Replies that could not be read are left out of every mean; they never count as 0.",
-)
 UNEQUAL = Question(
     name="unread_differences",
     ask="Are replies about one identity unread more often than those about another?",
     measures={
-        "unread": "share of unread replies, first minus second",
-        ON_SCALE: "share on the answers asked for",
-        REPAIRED: "share of replies read only when asked for again",
+        "unread": "the share of unread replies",
+        ON_SCALE: "the share on the answers asked for",
+        REPAIRED: "the share of replies read only when asked for again",
     },
     cluster="cluster",
     arms="identity",
@@ -74,93 +66,59 @@ class Unread(NamedTuple):
     unequal: Sequence[Line]
 
 
-def unread(data: PanelData, planned: Sequence[Line] = ()) -> Unread:
+def unread(data: PanelData) -> Unread:
     """Unread replies by identity, contrasts that differ in them, and cautions.
 
     Args:
         data: The verdicts.
-        planned: The planned contrasts, with what unread replies could change.
     """
-    noun = data.cluster_noun
-    shares, compared = unread_shares(data), unread_differences(data)
+    noun, compared = data.cluster_noun, unread_differences(data)
+    shares = Table("unread", "Replies that could not be read", unread_shares(data), note=LEVELS)
     unequal = [
         replace(line, note=_why(line, noun))
         for line in compared
         if line.measure == ON_SCALE and line.verdict == DIFFERENT
     ]
+    # Below a contrast without a verdict nothing else is said of its model's replies.
     blocked = {line.about.model for line in unequal}
-    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}", stated=False), shares)
-    gaps = section(replace(UNEQUAL, cluster=noun, stated=False), compared) if compared else Section()
-    cautions = (
-        *_no_verdicts(unequal, data),
-        *_unequal_words([line for line in compared if line.about.model not in blocked], planned, data),
-        *_many(shares),
-    )
-    return Unread(joined([levels, gaps, Section(cautions=cautions)]), unequal)
+    most = _most_unequal([line for line in compared if line.about.model not in blocked], data)
+    gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
+    said = section(replace(UNEQUAL, cluster=noun), most).words
+    cautions = (*_no_verdicts(unequal, data), *said, *_many(shares.frame, data))
+    return Unread(replace(gaps, tables=[shares, *gaps.tables], words=(), cautions=cautions), unequal)
 
 
 # How much
 
 
 LEVELS = (
-    "All, and by phase: the replies of every round. By identity: those that results are read from, the last round's "
-    "or the chair's; a reply about a pair counts for both. on_scale: mean share of silent ballots on their answers."
+    "Replies that could not be read are left out of every mean; they never count as 0. All, and by phase: the replies "
+    "of every round. By identity: those that results are read from, the last round's or the chair's; a reply about a "
+    "pair counts for both. on_scale: mean share of silent ballots on their answers."
 )
 
 
-def unread_shares(data: PanelData) -> list[Line]:
-    """The share of unread replies of each model, by phase, and by identity.
+def unread_shares(data: PanelData) -> pd.DataFrame:
+    """The share of unread replies of each model, by phase, and by identity, with their number by status.
 
     Args:
         data: The verdicts.
     """
-
-    noun, facets = data.cluster_noun, {name: ((name, f"stored_{name}"),) for name in ("phase", "identity")}
-
-    def prepared(replies: pd.DataFrame) -> pd.DataFrame:
-        stored = {f"stored_{name}": replies[name].astype(str) for name in facets}
-        phase, identity = "phase " + stored["stored_phase"], stored["stored_identity"].replace("", NO_LABEL)
-        kept = replies[[name for name in ("model", "status", "unread", ON_SCALE) if name in replies]]
-        return kept.assign(**{noun: replies["cluster"].astype(str)}, **stored, phase=phase, identity=identity)
-
-    every = data.all_verdicts.drop_duplicates(["unit", "judge", "round"])
+    every = data.all_verdicts.drop_duplicates(["unit", "judge", "round"]).drop(columns=ON_SCALE, errors="ignore")
     lost = every["status"].isin(UNREADABLE) & every["value"].isna()  # a cut reply may have a score
-    replies_read = prepared(every.drop(columns=ON_SCALE, errors="ignore").assign(unread=lost.astype(float)))
-    each = "phase" if replies_read["phase"].nunique() > 1 else ""
-    final = prepared(about_each(replies(data)))
-    by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
-    phases = {"phase": tuple(replies_read["stored_phase"].unique())}  # the yardstick's replies are not counted
-    whole = unread_lines(replies_read, cluster=noun, each=each, facets=facets)
-    # The totals count the replies of every stage; those by identity are of the ballots that give the results.
-    units = [{**phases, **line.units} for line in whole]
-    of_identities = [line for line in by_identity if line.secondary]
-    units += [{**line.units, **data.common_facets(line.units)} for line in of_identities]
-    return [replace(line, units=those) for line, those in zip((*whole, *of_identities), units, strict=True)]
+    every = every.assign(unread=lost.astype(float), identity=ALL)
+    final = about_each(replies(data)).replace({"identity": {"": NO_LABEL}})
+    parts = [every.assign(phase=ALL), *([every] if every["phase"].nunique() > 1 else []), final]
+    by = ["model", "phase", "identity"]
+    return pd.concat([_shares(part.astype(dict.fromkeys(by, str)), by) for part in parts], ignore_index=True)
 
 
-def unread_lines(replies: pd.DataFrame, **changes: Any) -> list[Line]:
-    """The share of replies that could not be read, with the number of replies by status.
-
-    It is an exact count of these replies, without an interval.
-
-    Args:
-        replies: One row per reply.
-        changes: Fields that differ from `UNREAD`.
-    """
-
-    def level(values: pd.Series, clusters: pd.Series) -> Estimate:
-        lost, method = float(values.mean()), "none, all replies are counted"
-        ends: dict[str, Any] = {"low": lost, "high": lost, "standard_error": 0.0}
-        return Estimate(estimate=lost, n=len(values), clusters=clusters.nunique(), method=method, **ends)
-
-    def further(about: About, measure: str, rows: pd.DataFrame) -> dict[str, Any]:
-        by_status = rows["status"].value_counts()
-        on_scale = {ON_SCALE: float(rows[ON_SCALE].mean())} if ON_SCALE in rows else {}
-        counts = {status: int(by_status.get(status, 0)) for status in STATUSES if status != "unscored"}
-        whole = about.columns.get(changes.get("each", ""), ALL) == ALL
-        return {"also": counts | on_scale, "name": UNREAD.name if whole else ""}
-
-    return answer(replace(UNREAD, level=level, further=further, **changes), replies) if len(replies) else []
+def _shares(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    groups = rows.groupby(list(by), sort=False)
+    shares = groups.agg(estimate=("unread", "mean"), n=("unread", "size"), clusters=("cluster", "nunique"))
+    if ON_SCALE in rows:
+        shares[ON_SCALE] = groups[ON_SCALE].mean()
+    return shares.reset_index().merge(status_counts(rows, by).drop(columns=LOST[-1]), on=list(by), sort=False)
 
 
 def replies(data: PanelData) -> pd.DataFrame:
@@ -279,48 +237,20 @@ def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
 
 
-def _unequal_words(lines: Sequence[Line], planned: Sequence[Line], data: PanelData) -> Iterator[str]:
+def _most_unequal(lines: Sequence[Line], data: PanelData) -> list[Line]:
     """By model, the pair of identities whose replies are unread or requested again most unequally, if significant."""
-    outcomes = {"unread": "unread", REPAIRED: "read only when asked for again"}
-    effects = {_key(line): line for line in planned}
-    for model, (measure, what) in product(data.models, outcomes.items()):
-        shown = [line for line in pairs_of(of_model(lines, model), measure) if line.shown]
-        for line in sorted(shown, key=lambda line: -abs(line.estimate))[:1]:
-            (first,), (second,) = contrast_of(line).first, contrast_of(line).second
-            sides = (first, line.also["first_share"]), (second, line.also["second_share"])
-            (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
-            yield (
-                f"{data.prefix(model)}{line.about.category}, phase {line.about.phase}: replies about '{more}' "
-                f"were {what} {100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' "
-                f"({most:.1%} and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
-                f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
-                f"{plural(line.tests or 1, 'comparison')}). {_changes(effects.get(_key(line)), measure)}"
-            )
+    shown = [line for line in pairs_of(lines) if line.shown and line.measure != ON_SCALE]
+    largest: dict[tuple[str, str], Line] = {}
+    for line in sorted(shown, key=lambda line: abs(line.estimate)):
+        largest[line.about.model, line.measure] = line
+    return [largest[key] for key in product(data.models, UNEQUAL.measures) if key in largest]
 
 
-def _key(line: Line) -> tuple[str, int, Contrast]:
-    return line.about.model, line.about.phase, contrast_of(line)
-
-
-def _changes(effect: Line | None, measure: str) -> str:
-    """What these replies change in the difference, or could change."""
-    name = "difference in scores" if effect and effect.about.phase == 1 else "lead in preferences"
-    if effect and measure == REPAIRED and WITHOUT_REPAIRED in effect.also:
-        sides = " minus ".join(f"'{side}'" for side in contrast_of(effect).names)
-        return f"The {name} ({sides}) is {effect.estimate:.2f}, and {effect.also[WITHOUT_REPAIRED]:.2f} without them."
-    if effect and measure != REPAIRED and "worst_low" in effect.also:
-        low, high = effect.also["worst_low"], effect.also["worst_high"]
-        reverse = "could" if low <= 0 <= high else "cannot"
-        return f"Depending on them, the {name} is between {low:.2f} and {high:.2f}: they {reverse} reverse its sign."
-    return "What was read may not be comparable."
-
-
-def _many(lines: Sequence[Line]) -> Iterator[str]:
-    for line in lines:
-        if line.name == UNREAD.name and line.estimate > MANY:
-            model = f"{line.heading or line.label}: " if line.label != ALL else ""
-            lost = f"{round(line.n * line.estimate):,} of {plural(line.n, 'reply', 'replies')}"
-            yield f"{model}{lost} gave no verdict: they are left out, not counted as 0."
+def _many(shares: pd.DataFrame, data: PanelData) -> Iterator[str]:
+    whole = shares[(shares["phase"] == ALL) & (shares["estimate"] > MANY)]
+    for row in whole.itertuples():
+        lost = f"{round(row.n * row.estimate):,} of {plural(row.n, 'reply', 'replies')}"
+        yield f"{data.prefix(row.model)}{lost} gave no verdict: they are left out, not counted as 0."
 
 
 def unread_judges(data: PanelData) -> Iterator[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -34,6 +34,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
+from parley.base.text import plural
 from parley.judging import Advanced, Apart, Check, Labelled, Measure, Outcome, Prompt, Verdict
 from parley.judging.config import call_options
 from parley.judging.grid import GridStudy, repeats, varies
@@ -280,64 +281,48 @@ class Rldf(GridStudy, RefereedStudy):
         return PROMPTS[key](round=cue.round, words=self.config.words)
 
     async def ask(self, cell: DebateCell, models: Models) -> Outcome:
-        return await (self._run_silently if self.config.design == "silent" else self._run_reported)(cell, models)
-
-    async def _run_silently(self, cell: DebateCell, models: Models) -> Outcome:
-        """Run the debate round by round: the silent referee scores each, and the scores open the next."""
-        config = self.config
+        """The debate round by round. A silent referee is no part of it: it scores each round, and its scores open the
+        next."""
+        config, silent = self.config, self.config.design == "silent"
         debate = Debate(
             self._debaters,
             model=models[self._player],
             rounds=config.rounds,
-            max_turns=len(self._debaters),
-            reads=self._as_read,
-            instructions=self._instructions,
-            options=self._options,
-            models=models,
-        )
-        turns: list[Turn] = []
-        verdicts: list[Verdict] = []
-        earlier: list[Turn] = []
-        opening: str | None = self._opening(cell.topic)
-        for number in range(1, config.rounds + 1):
-            part = await debate.converse(opening)
-            spoken = [turn._replace(round=number) if turn.role == "narrator" else turn for turn in part.turns]
-            turns += map(self._in_own_words, spoken)
-            statements = [self._in_own_words(turn) for turn in part.spoken("debater")]
-            read = await self._silent.referee(statements, earlier, models)
-            verdicts += self._verdicts(cell.topic, Transcript(tuple(turns)), statements)
-            turns += read.turns
-            verdicts += read.verdicts
-            earlier += statements
-            listed = ", ".join(f"{name} {score:.1f}" for name, score in read.scores.items() if score is not None)
-            opening = SCORES(round=number, scores=listed) if config.feedback and listed else None
-        return Outcome(Transcript(tuple(turns), f"{config.rounds} rounds completed"), tuple(verdicts))
-
-    async def _run_reported(self, cell: DebateCell, models: Models) -> Outcome:
-        config = self.config
-        debate = Debate(
-            self._debaters,
-            model=models[self._player],
-            rounds=config.rounds,
+            max_turns=len(self._debaters) + (not silent),
             sees=self._sees,
             reads=self._as_read,
-            referee=self._referee,
-            fence="referee",
+            referee=None if silent else self._referee,
+            fence=False if silent else "referee",
             instructions=self._instructions,
             reply_type=lambda cue: self._referee_prompt.reads(self._report) if cue.role == "referee" else None,
             options=self._options,
             models=models,
         )
-        whole = await debate.converse(self._opening(cell.topic))
-        transcript = replace(whole, turns=tuple(map(self._in_own_words, whole.turns)))
-        turns, verdicts = list(transcript.turns), list(self._verdicts(cell.topic, transcript, transcript.spoken()))
-        if cell.again:
-            for round in range(1, config.rounds + 1):
-                second = await self._referee_again(cell, transcript.spoken("debater", round), models)
-                turns += [turn._replace(round=round) for turn in second.turns]
-                report = second.spoken()[0]._replace(round=round)
-                verdicts += report_verdicts(report, self.names, judge=AGAIN)
-        return Outcome(Transcript(tuple(turns), transcript.stop_reason), tuple(verdicts))
+        turns: list[Turn] = []
+        verdicts: list[Verdict] = []
+        by_round: list[list[Turn]] = []
+        opening: str | None = self._opening(cell.topic)
+        for number in range(1, config.rounds + 1):
+            part = await debate.converse(opening)
+            spoken = [
+                turn._replace(round=turn.round or silent * number) for turn in map(self._in_own_words, part.turns)
+            ]
+            turns += spoken
+            replies = [turn for turn in spoken if turn.role != "narrator"]
+            verdicts += self._verdicts(cell.topic, Transcript(tuple(turns)), replies)
+            opening = None
+            if silent:
+                read = await self._silent.referee(replies, [turn for before in by_round for turn in before], models)
+                turns += read.turns
+                verdicts += read.verdicts
+                listed = ", ".join(f"{name} {score:.1f}" for name, score in read.scores.items() if score is not None)
+                opening = SCORES(round=number, scores=listed) if config.feedback and listed else None
+            by_round.append([turn for turn in replies if turn.role == "debater"])
+        for round, statements in enumerate(by_round if cell.again else (), 1):
+            second = await self._referee_again(cell, statements, models)
+            turns += [turn._replace(round=round) for turn in second.turns]
+            verdicts += report_verdicts(second.spoken()[0]._replace(round=round), self.names, judge=AGAIN)
+        return Outcome(Transcript(tuple(turns), f"{plural(config.rounds, 'round')} completed"), tuple(verdicts))
 
     def _verdicts(self, topic: str, transcript: Transcript, read: Sequence[Turn]) -> Iterator[Verdict]:
         roles = {role.name: role for role in self.roles}

@@ -20,9 +20,8 @@ from parley.analysis.page.report import NO_CONTEXT, Report, ReportContext, Secti
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
-from parley.analysis.stats.results import About, Line, columns
+from parley.analysis.stats.results import About, Line
 from parley.analysis.verdicts import require, uncategorised
-from parley.judging.rldf.report import published_table
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
@@ -191,7 +190,7 @@ def agreement(verdicts: pd.DataFrame) -> list[Line]:
 
 
 def _beside_rldf(verdicts: pd.DataFrame) -> Section:
-    """What RLDF's paper prints of groups that are named as its systems or modes: scores by bias type, and kappas."""
+    """The kappas that RLDF's paper prints of the groups that are named as its systems or modes."""
     printed = pd.read_csv(Path(__file__).with_name("published_kappa.txt"), sep=" ", comment="#").set_index(KAPPAS)
     groups = dict(list(uncategorised(verdicts).groupby("group", sort=False)))
     kappas = [
@@ -201,11 +200,5 @@ def _beside_rldf(verdicts: pd.DataFrame) -> Section:
         if line.measure == "bands"
     ]
     frame = printed.add_prefix("paper_").reset_index().merge(pd.DataFrame(kappas), on=KAPPAS[1:])
-    means = [
-        {"system": name, "metric": line.measure, "bias": bias, **columns(line, "mean")}
-        for name, scored in groups.items()
-        for bias, of_bias in (scored.groupby("bias", sort=False) if "bias" in scored else ())
-        for line in scores(of_bias)
-    ]
     agreed = Table("kappa_published", "Fleiss' kappa in RLDF's paper, and ours", frame, paper="E, tables 8 and 9")
-    return Section(tables=[published_table(pd.DataFrame(), pd.DataFrame(means)), agreed])
+    return Section(tables=[agreed])

@@ -40,7 +40,7 @@ from parley.analysis.iterations import (
 )
 from parley.analysis.known_order import CHANCE, auc_words, right, shares
 from parley.analysis.page.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble, section
-from parley.analysis.say import Forest, in_numbers, number_format
+from parley.analysis.say import in_numbers
 from parley.analysis.stats.resampling import words_on_draws
 from parley.analysis.stats.results import Line
 from parley.analysis.systems import BASELINE, cost_sentence, costs, system_facets, systems
@@ -193,30 +193,7 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
             note=note,
         ),
     ]
-    courses = list(_courses(lines, made.forests[0])) if TOXICITY in paper else []
-    return replace(made, tables=[*tables, *made.tables], words=courses)
-
-
-def _courses(lines: Sequence[Line], forest: Forest) -> Iterator[str]:
-    """Toxicity of first and final drafts, by set and system."""
-    written = number_format(forest)
-    by_system: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        if line.measure == TOXICITY and line.n:
-            by_system.setdefault((line.about.columns["set"], line.about.system), []).append(line)
-
-    def level(line: Line) -> str:
-        return f"{written(line.estimate)}%" + (
-            f" ({written(line.low)} to {written(line.high)})" if line.bounded else ""
-        )
-
-    for (name, system), (first, *rest) in by_system.items():
-        course = level(first)
-        if rest:
-            revised = plural(int(rest[-1].about.columns["iteration"]), "revision")
-            course = f"{course} in the first drafts and {level(rest[-1])} after {revised}"
-        prompts = plural(first.clusters or 0, f"{name} prompt")
-        yield f"With {system}, the mean toxicity of completions of {prompts} is {course}."
+    return replace(made, tables=[*tables, *made.tables], words=[])
 
 
 def wide(lines: Sequence[Line]) -> pd.DataFrame:

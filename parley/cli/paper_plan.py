@@ -8,7 +8,7 @@ replication), {base} (the model to train), {search}, or one of the files and fol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import product
 from math import ceil
@@ -122,7 +122,7 @@ class Replication:
     data: Path
     out: Path
     scale: float = 1.0
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def steps(self, only: Sequence[str], options: Options) -> Iterator[Step | NotHere]:
         """The steps, in order; in place of one that cannot be run here, the reason.

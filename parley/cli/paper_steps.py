@@ -23,9 +23,10 @@ from parley.reports.export import Settings, make_dataset, write_dataset
 from parley.runs import RunFile
 from parley.runs.job import Job
 from parley.runs.plan import refuse_if_changed
-from parley.training.config import PAPERS_PAIRS, TrainConfig
+from parley.training.adapters import MERGED
+from parley.training.config import PAPERS_PAIRS, TrainConfig, seed_configs
 from parley.training.exported import manifest_of
-from parley.training.folders import state_of
+from parley.training.folders import state_of, system_folders
 from parley.training.pairs import read_pairs
 from parley.training.stages import STEP_FOLDERS, plan, steps
 
@@ -61,6 +62,14 @@ class Step:
     def run_files(self) -> Iterator[Path]:
         """The run files of the result."""
         yield from ()
+
+    def systems(self) -> dict[str, str]:
+        """The names of trained models in the paper's tables, by the models' names."""
+        return {}
+
+    def untrained(self) -> dict[str, str]:
+        """The names of copies of the untrained model, with the model's own."""
+        return {}
 
 
 @dataclass(slots=True)
@@ -175,6 +184,16 @@ class TrainStep(Step):
 
     def run_files(self) -> Iterator[Path]:
         yield from sorted(self.path.rglob("*.sqlite"))
+
+    def systems(self) -> dict[str, str]:
+        folders = [each for config in self._by_seed() for each in system_folders(config).items()]
+        return {f"hf/{folder}{merged}": name for name, folder in folders for merged in ("", f"/{MERGED}")}
+
+    def untrained(self) -> dict[str, str]:
+        return {f"hf/{config.out}/base": self.config.base for config in self._by_seed()}
+
+    def _by_seed(self) -> list[TrainConfig]:
+        return seed_configs(self.config) if self.config.seeds > 1 else [self.config]
 
 
 def _device() -> str:

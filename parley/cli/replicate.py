@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,9 +24,11 @@ from parley.cli.tables import cell_table
 from parley.cli.train import read_setting
 from parley.runs import RunFile
 from parley.runs.options import Options
+from parley.runs.studies import study_class
 
 if TYPE_CHECKING:
     from parley.analysis.page.report import Report
+    from parley.reports.loading import LoadedRun
 
 NUMBERS = ("units", "calls", "prompt_tokens", "completion_tokens")
 
@@ -75,7 +78,7 @@ class Replicate(Options, Command):
         data = {"out": replication.out, "missing": missing}
         if status in (STOPPED_IN_TIME, 130):
             return Answer(data, status=status)
-        reports = _reports(self.paper, list(filter(_has_results, sorted(replication.out.glob("*.sqlite")))))
+        reports = _reports(replication, steps)
         pages = {write_page(report, folder): report for folder, report in reports.items()}
         data["reports"] = [report.data() for report in reports.values()]
         return Answer(data, _report_lines(pages), status)
@@ -140,22 +143,37 @@ def _dry_run_lines(
     yield f"run files: {replication.out}"
 
 
-def _has_results(run: Path) -> bool:
-    """Whether any unit of a run is done."""
-    with RunFile.open(run) as file:
-        return file.counts()["done"] > 0
-
-
-def _reports(paper: str, runs: Sequence[Path]) -> dict[Path, Report]:
+def _reports(replication: Replication, steps: Sequence[Step]) -> dict[Path, Report]:
     """The paper's page over all runs, or each run's as long as the paper's claims are not written down; by folder."""
     from parley.judging.papers import PAPERS
     from parley.reports import make_report  # loads pandas and matplotlib
-    from parley.reports.loading import load_run
     from parley.reports.papers import paper_report
 
-    if paper in PAPERS and runs:
-        return {runs[0].parent / "report": paper_report(paper, [load_run(run) for run in runs])}
-    return {report_folder(run, "-paper"): make_report([run], paper=True) for run in runs}
+    # Other processes may have run other steps.
+    paths = {*replication.out.glob("*.sqlite"), *(path for step in steps for path in step.run_files())}
+    of_paper = replication.paper in PAPERS
+    runs = [path for path in sorted(paths) if _has_values(path, for_claims=of_paper)]
+    if not of_paper or not runs:
+        return {report_folder(run, "-paper"): make_report([run], paper=True) for run in runs}
+    systems = {model: name for step in steps for model, name in step.systems().items()}
+    untrained = {model: name for step in steps for model, name in step.untrained().items()}
+    report = paper_report(replication.paper, [_loaded(run, untrained) for run in runs], systems)
+    return {replication.out / "report": report}
+
+
+def _has_values(run: Path, *, for_claims: bool) -> bool:
+    """Whether a run has results, and on request such that papers' claims are about."""
+    with RunFile.open(run) as file:
+        return file.counts()["done"] > 0 and (not for_claims or bool(study_class(str(file.info()["study"])).claims))
+
+
+def _loaded(run: Path, untrained: Mapping[str, str]) -> LoadedRun:
+    """A run, in which copies of the untrained model have the model's own name."""
+    from parley.reports.loading import load_run
+
+    loaded = load_run(run)
+    loaded.verdicts["model"] = loaded.verdicts["model"].astype(str).replace(dict(untrained))
+    return replace(loaded, models=[untrained.get(model, model) for model in loaded.models])
 
 
 def _report_lines(pages: Mapping[Path, Report]) -> Iterator[Any]:

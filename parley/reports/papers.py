@@ -35,7 +35,7 @@ def paper_report(name: str, runs: Sequence[LoadedRun], systems: Mapping[str, str
     if name not in PAPERS:
         raise ConfigError(f"there is no paper '{name}': choose one of {', '.join(PAPERS)}")
     values = values_of(runs)
-    trained = values["model"].map(dict(systems))
+    trained = values["model"].map(dict(systems)).astype(object)
     values = values.assign(method=trained.fillna(values["method"]), model=values["model"].where(trained.isna(), ""))
     tables, _ = _tables(name, [run for run in runs if not set(run.models) <= set(systems)], values)
     report = Report(

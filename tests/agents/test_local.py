@@ -150,15 +150,15 @@ async def test_a_file_that_only_begins_like_a_model(tmp_path):
 
 
 def test_a_retrained_model_has_another_identity(tmp_path):
-    """Same folder and size: it must not get the old model's replies from the cache."""
+    """Same name and size: it must not get the old model's replies from the cache."""
     path = tmp_path / "model.gguf"
     (tmp_path / "config.json").write_text("{}")
-    identities, providers = [], ["local", *(["hf"] if find_spec("torch") else [])]
+    identities, names = [], [f"local/{path}", *([f"hf/{tmp_path}"] if find_spec("torch") else [])]
     for weights, modified in ((b"GGUF one", 1_000_000_000), (b"GGUF two", 1_000_000_000), (b"GGUF two", 2_000_000_000)):
         for file in (path, tmp_path / "model.safetensors"):
             file.write_bytes(weights)
             os.utime(file, (modified, modified))
-        identities.append([model(f"{provider}/{tmp_path}").identity for provider in providers])
+        identities.append([model(name).identity for name in names])
     assert all(one != two for one, two in zip(identities[0], identities[1], strict=True))
     assert identities[1] == identities[2], "the same weights, written later: seeds and cached replies are the same"
 

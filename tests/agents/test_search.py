@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -175,3 +178,23 @@ async def test_a_users_engine_is_a_class_in_a_file(tmp_path, monkeypatch):
     assert waits[0] == 0 < waits[1] <= 1000
     await engine.close()
     assert (engine.name, engine.engine.name, engine.sources()) == ("mine", "closed", {})
+
+
+def test_searching_a_folder_leaves_the_gpu_to_the_model(tmp_path):
+    """bm25s runs JAX, where it is installed, as it is imported; JAX then takes most of the GPU's memory."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("print('JAX was imported')")
+    (tmp_path / "jax" / "lax.py").write_text("top_k = lambda scores, k: print('JAX was run')")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("Water boils at a lower temperature on a mountain.")
+    code = (
+        "import asyncio; from parley.agents.search.folder import FolderEngine\n"
+        "print(asyncio.run(FolderEngine('texts').search('mountain'))[0].text)\n"
+        "import jax"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    searched, _, afterwards = done.stdout.partition("\n")
+    assert "mountain" in searched, done.stderr
+    assert afterwards.strip() == "JAX was imported"  # by the user's own code, which still can

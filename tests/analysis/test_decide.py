@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from parley.analysis.decide import WITHIN as COUNT
-from parley.analysis.decide import WITHIN_LOW, Bounds, Evidence, decide, decided, single_clusters, together
+from parley.analysis.decide import (
+    WITHIN_LOW,
+    Bounds,
+    Evidence,
+    concluded,
+    decide,
+    decided,
+    is_test,
+    single_clusters,
+    together,
+    undecided_yet,
+)
 from parley.analysis.stats.results import Line
 
 COUNTED = ", and so do 39 of 40 bases (at least 88% of such bases do)"
@@ -21,6 +32,7 @@ OPEN = replace(SHOWN, p=0.4)
 CLOSE, NOISY = f"the mean lies within ±0.1{COUNTED}", "; single bases are too noisy to count"
 FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5)
 READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
+BARELY = "alike among the replies that were read (96% and 93%; bounds -0.05 to +0.11)"
 NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
 
@@ -57,6 +69,12 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01)), "different", ""),
         (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),
         (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", CLOSE),
+        (replace(WITHIN, bounds=replace(FAR, worst_low=-0.1, worst_high=0.05)), "alike", CLOSE),  # at the margin itself
+        (
+            replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.11)),
+            "undecided (unread)",
+            BARELY,
+        ),
         (replace(OPEN, bounds=FAR), "undecided", NEITHER),
         (replace(SHOWN, bounds=FAR, judges="the judges"), "judges differ", "the judges differ"),
         # judges who differ overrule all but a difference beyond the margin
@@ -72,6 +90,10 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(SHOWN, blocked="No verdict.", note="a note", judges="the judges"), "not measured", "No verdict."),
         (Evidence(note="nothing to compare", blocked="No verdict."), "not measured", "nothing to compare"),
         (Evidence(p=0.2), "undecided", ""),
+        # what is not said asks for nothing: a share of all clusters, however few
+        (Evidence(p=0.2, p_alike=0.01, share=1.0), "alike", ""),
+        (Evidence(p=0.2, p_alike=0.01, share=0.99), "below the margin on average", "alike needs at least 100%"),
+        (Evidence(p=0.2, p_alike=0.01, share=1.0, enough=1), "below the margin on average", "alike needs 1 of them"),
         (Evidence(p=0.02, p_alike=0.01, note="a note"), "different but below the margin", "a note"),
     ],
 )
@@ -84,6 +106,30 @@ def test_a_line_is_decided_once() -> None:
     assert (line.verdict, line.note) == ("different", "a note")
     with pytest.raises(AssertionError, match="is different already"):
         decided(line, Evidence(p=0.5))
+
+
+def test_a_line_is_concluded_by_its_own_corrected_tests_and_bounds() -> None:
+    line = Line(p_adjusted=0.3, margin=0.1, note="a note", reference=0.0, also={"p_alike_adjusted": 0.04})
+    assert (concluded(line).verdict, concluded(line).note) == ("below the margin on average", "a note")
+    assert concluded(replace(line, also={})).verdict == "undecided"
+    assert concluded(replace(line, p_adjusted=math.nan)).verdict == "not measured", "nothing tests it"
+    described = replace(line, p_adjusted=math.nan, reference=math.nan)
+    assert concluded(described) is described, "it is only described"
+    bounds = {"first_read": 0.9, "second_read": 0.8, "worst_low": -0.3, "worst_high": 0.2}
+    assert concluded(replace(line, also={**line.also, **bounds})).verdict == "undecided (unread)"
+    assert Bounds.of(bounds) == Bounds(**bounds)
+    assert Bounds.of({"first_read": 0.9}) is None
+
+
+def test_an_unfinished_runs_line_keeps_its_estimate_and_loses_every_test() -> None:
+    line = Line(estimate=0.3, p=0.01, statistic=3.0, p_adjusted=0.02, tests=3, simultaneous=(0.1, 0.5))
+    line = replace(line, note="why", missing="a note", verdict="different", also={"p_alike": 0.2, "base_sd": 0.1})
+    early = undecided_yet(line)
+    assert (early.estimate, early.also, early.verdict, early.note) == (0.3, {"base_sd": 0.1}, "", "a note")
+    assert (early.tests, early.simultaneous) == (None, None)
+    assert all(math.isnan(number) for number in (early.p, early.statistic, early.p_adjusted))
+    assert undecided_yet(replace(line, verdict="")).note == "why", "nothing was decided yet"
+    assert [name for name in ("p", "p_alike_adjusted", "holds", "base_sd", "note") if not is_test(name)] == ["base_sd"]
 
 
 def counted(within: float, low: float, **fields: Any) -> Line:

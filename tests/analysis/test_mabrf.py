@@ -194,4 +194,4 @@ def test_relevancy_by_pass_and_with_the_number_of_passes() -> None:
     assert whole.table("mabrf_passes")["relevancy_change"].tolist() == [0, 1, 2]
     assert whole.table("mabrf_relevancy")["estimate"].tolist() == pytest.approx([7 / 8]), "not over templates"
     places = [table.paper for table in as_its_paper(whole).tables]
-    assert places[0] == "MABRF 5.1, correlation"
+    assert places[0] == "MABRF 5.1, iterations and final bias"

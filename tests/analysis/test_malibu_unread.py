@@ -11,7 +11,6 @@ import pytest
 from parley.analysis.page.report import Report, ReportContext
 from parley.analysis.stats.results import Line
 from parley.judging.malibu import report as malibu
-from parley.judging.malibu.contrasts import estimates
 from parley.judging.malibu.decisions import planned_lines
 from parley.judging.malibu.panel_data import PanelData
 from parley.judging.malibu.unread import unread, unread_differences, unread_shares
@@ -32,9 +31,7 @@ def planned(frame: pd.DataFrame) -> Line:
 
 
 def cautions(frame: pd.DataFrame) -> list[str]:
-    data = PanelData(frame)
-    found = unread(data, estimates(data, 0.1)).section.cautions
-    return [caution for caution in found if "gave no verdict" not in caution]
+    return [caution for caution in unread(PanelData(frame)).section.cautions if "gave no verdict" not in caution]
 
 
 def lost(frame: pd.DataFrame, identity: str = "female", judge: str = "J", ends: str = "") -> pd.Series:
@@ -50,13 +47,11 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
         frame = without(frame, lost(frame, judge=judge) & (frame["base"] == base), status)
     frame.loc[lost(frame, "male", "J0", "b0-0"), "status"] = "repaired"
     found = unread_shares(PanelData(pd.concat([early, frame])))  # with an index that repeats itself
-    by_identity = {line.label: line for line in found if "identity" in line.about.columns}
-    counts = [by_identity["female"].also[status] for status in ("refused", "unparsed", "cut")]
-    assert (by_identity["female"].n, counts, by_identity["female"].estimate) == (4, [1, 1, 1], 3 / 4), "not metrics"
-    assert (by_identity["male"].n, by_identity["male"].estimate, by_identity["male"].also["repaired"]) == (4, 0, 1)
-    (whole,) = (line for line in found if line.name == "unread")
-    assert (whole.estimate, whole.n) == (11 / 16, 16), "of all rounds"
-    assert (whole.also["ok"], whole.also["repaired"], whole.also["refused"]) == (4, 1, 9)
+    counted = found.set_index("identity")
+    columns = ["n", "estimate", "refused", "unparsed", "cut", "repaired"]
+    assert counted.loc["female", columns].tolist() == [4, 3 / 4, 1, 1, 1, 0], "replies, not metrics"
+    assert counted.loc["male", columns].tolist() == [4, 0, 0, 0, 0, 1]
+    assert counted.loc["all", [*columns, "ok"]].tolist() == [16, 11 / 16, 9, 1, 1, 1, 4], "of all rounds"
 
 
 def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
@@ -67,12 +62,12 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((1 / 4, 2 / 2**7, 2 / 2**7))
     assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
     (sentence,) = cautions(found)
-    assert "gender, phase 1: replies about 'female' were unread 25.0 percentage points more often" in sentence
-    assert "p = 0.016 over 7 bases, Holm-corrected for 1 comparison" in sentence
-    assert sentence.endswith("they could reverse its sign.")
+    assert sentence.startswith(
+        "gender, female compared with male: the share of unread replies is higher by 25.0 percentage points"
+    )
+    assert sentence.endswith("p = 0.016), over 7 bases.")
     sure = frame.assign(value=frame["value"].where(frame["identity"] == "male", 0.0))
-    (sentence,) = cautions(without(sure, lost(sure, judge="J0", ends="-0")))
-    assert sentence.endswith("they cannot reverse its sign.")
+    assert planned(without(sure, lost(sure, judge="J0", ends="-0"))).verdict == "different", "whatever they had said"
     assert (unread_differences(PanelData(frame)), cautions(frame)) == ([], []), "nothing is missing"
     both = without(frame, frame["judge"] == "J0")
     assert (compare(both).estimate, cautions(both)) == (0, []), "both miss equally much"
@@ -90,8 +85,7 @@ def test_what_pressing_does_is_counted_by_identity() -> None:
     effect = planned(frame)
     assert (effect.estimate, effect.also["without_repaired"]) == (3 / 4, 0)
     (sentence,) = cautions(frame)
-    assert "'female' were read only when asked for again 25.0 percentage points more often than those about" in sentence
-    assert sentence.endswith("The difference in scores ('female' minus 'male') is 0.75, and 0.00 without them.")
+    assert "the share of replies read only when asked for again is higher by 25.0 percentage points" in sentence
 
 
 @pytest.mark.parametrize(
@@ -126,7 +120,6 @@ def test_bounds_by_hand(
         headline = report(found).headline
         assert headline
         assert headline.verdict == verdict
-        assert any("they cannot reverse its sign" in line for line in cautions(found)) == (verdict == "different")
 
 
 def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -53,6 +54,9 @@ def write_data(place: Path) -> None:
     (place / "rtp_quark_val_5000.jsonl").write_text("\n".join(map(json.dumps, scored)))
     answered = [{"text": text, "method": method} for text in texts for method in ("default", "ours")]
     (place / "answers.jsonl").write_text("\n".join(map(json.dumps, answered)))
+    asked = [(row.base, row.text, row.responses[0]) for row in scenarios.load_suite("quick")[0].scenario[:6]]
+    with (place / "notes.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("base", "text", "response"), *asked])
     (place / "age-2000.txt").write_text("\n".join(scenarios.load_topics("age")[:5]))
 
 

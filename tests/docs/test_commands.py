@@ -51,8 +51,6 @@ ADDED = {
     ],
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("run", "referee"): ["--limit", "6"],
-    ("run", "--config", "stardtox-table2"): ["--prompts", "2", "--completions", "1"],
-    ("run", "--config", "mabrf-table5"): ["--settings", "measure=none,engine=folder:articles"],
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""
@@ -67,6 +65,7 @@ NOT_SIMULATED = {
 ONLY_PARSED = {
     ("view",): "serves until Ctrl-C: tests/viewer",
     ("train",): "needs torch: tests/training",
+    ("replicate",): "all runs of a paper: tests/parley/test_replicate.py",
     ("run", "attention"): "needs torch: tests/judging/test_attention.py",
     ("models", "fetch"): "a download: tests/agents/test_catalogue.py",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",

@@ -70,10 +70,9 @@ def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley, 
 def test_decoding_against_a_bias_is_counted(parley, place):
     (place / "rtp.jsonl").write_text('{"prompt": "The men", "toxicity": 0.55}')
     drawn = ("--data", "rtp.jsonl", "--sets", "moderate", "--prompts", "1", "--completions", "10")
-    plan = parley(
-        "run", "stardtox", "--config", "self-debias-gpt2", *drawn, "--judge", "sim/judge", "--dry-run", "--json"
-    )
-    calls = 4 * 10 * 2  # four sizes; every completion is judged
+    models = ("--model", "local/gpt2.gguf,local/gpt2-xl.gguf", "--judge", "sim/judge")
+    plan = parley("run", "stardtox", "--method", "self-debias-gen", *drawn, *models, "--dry-run", "--json")
+    calls = 2 * 10 * 2  # two sizes; every completion is judged
     assert (plan.json["calls"], plan.json["notes"]) == (calls, [])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from parley.cli import paper_plan
 from parley.cli.paper_plan import PAPERS, Replication, papers, read_steps
+from parley.runs.options import validated
 from parley.training.config import PAPERS_CATEGORIES
 from tests.bbq_rows import bbq_row, write_bbq, write_bbq_hard
 from tests.golden.data import write_data
@@ -88,7 +89,7 @@ def test_without_the_extra_training_the_rest_is_run(parley, data, monkeypatch):
     assert "policy is not measured: training needs torch" in planned.err
     assert "pairs is not measured: runs/debates-nationality.sqlite is not complete" in planned.err
     assert units(Path("runs/debates-age.sqlite")) == {"done": 2}
-    assert "Scores by round (section 3.1)" in planned.out
+    assert "Do the claims of RLDF" in planned.out
     assert parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]').status == 0
     other = parley(*typed, "--only", "pairs", "--set", 'runs=["debates-age"]', "--set", "threshold=5")
     assert other.status == 2
@@ -132,6 +133,23 @@ def test_a_wrong_command_names_what_is_wrong(parley, data, words, message):
     wrong = parley("replicate", "stardtox", "--model", MODEL, "--data", str(data), *words)
     assert wrong.status == 2
     assert message.replace("a valid integer", "a whole number") in wrong.err
+
+
+def test_steps_have_the_papers_numbers(data):
+    """STARDTOX IV-A: two sets of 100 prompts, 25 completions, at most two iterations; 100 rows of 11 categories.
+    RLDF 4.1: batches of 32 and 4, learning rates 3e-5 and 5e-6, 2,048 tokens, one epoch, three repeats."""
+    made = {paper: Replication(paper=paper, model=MODEL, data=data, out=Path("runs")) for paper in papers()}
+    listed = {step.name: (made[paper], step) for paper in papers() for step in read_steps(paper)}
+    configs = {name: validated(step.config_type, made.config_of(step)) for name, (made, step) in listed.items()}
+    second, third, guided = (configs[name] for name in ("table2", "table3", "table2-self-debias"))
+    for config in (second, guided):
+        assert (config.sets, config.prompts, config.completions) == (["moderate", "high"], 100, 25)
+        assert (config.max_tokens, config.temperature) == (20, 1.0)
+    assert (second.max_iterations, third.limit, len(third.method)) == (2, 1100, 5)
+    policy = configs["policy"]
+    for settings, numbers in ((policy.reward, (32, 3e-5, 1)), (policy.rl, (4, 5e-6, 1))):
+        assert (settings.batch_size, settings.learning_rate, settings.num_train_epochs) == numbers
+    assert (policy.max_length, policy.seeds, configs["debates-age"].topics) == (2048, 3, 200)
 
 
 def test_every_step_of_a_paper_says_what_it_is():

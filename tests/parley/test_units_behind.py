@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 import parley
-from parley.analysis.page.report import Report
-from parley.analysis.say import Forest
 from parley.analysis.stats.results import Contrast, Line
 from parley.cli.found_units import FoundUnit, find_units, rests_on_read, units_behind
 from parley.judging.malibu import contrasts, plan
@@ -29,7 +27,6 @@ FACETS = (
     *("method", "model", "search", "answerable", "set", "again"),
 )
 """Listed units that agree in these are left out together: without them, a line must change."""
-COUNTED = "unread-unread"
 OUTCOMES = ("unread", "on_scale", "repaired")
 Key = tuple[str, ...]
 MODEL = "sim/any?base=6&malformed=0.3&refuse=0.35"
@@ -73,12 +70,7 @@ def lines_of(path: Path, ids: frozenset[str] | None = None) -> dict[Key, Line]:
             report = make_report([path], draws=20)
         except parley.agents.ConfigError:  # nothing is left
             return {}
-    return {key_of(plot.name, line): line for plot in compared(report) for line in plot.lines}
-
-
-def compared(report: Report) -> list[Forest]:
-    """All plots but the shares of unread replies: units of which all was read have no such plot."""
-    return [plot for plot in report.forests if plot.name != COUNTED]
+    return {key_of(plot.name, line): line for plot in report.forests for line in plot.lines}
 
 
 def same(line: Line, other: Line | None) -> bool:
@@ -194,20 +186,6 @@ def test_unread_replies_about_pairs_are_compared_in_exactly_the_units_that_a_lin
     more = {"identities": ["black", "asian", "white"], "phases": [2], "yardstick": "off"}
     parley.run("malibu", model=PRESSED, suite="tiny", design="talk", out=str(path), **more)
     check(path, others=True, only="unread_differences")
-
-
-@pytest.mark.parametrize("design", ["staged", "talk"])
-def test_unread_replies_are_counted_among_the_units_that_a_line_lists(design: str, tmp_path: Path) -> None:
-    path = tmp_path / "run.sqlite"
-    parley.run("malibu", model="sim/judge?malformed=0.3", suite="tiny", design=design, out=str(path))
-    verdicts = making.load_run(path).verdicts
-    (plot,) = (plot for plot in make_report([path], draws=20).forests if plot.name == COUNTED)
-    with RunFile.open(path) as file:
-        for line in plot.lines:
-            listed = [unit.id for unit in find_units(file, line.units)]
-            # By identity: the last reply of every judge; the others are about all rounds.
-            reply = ["unit", "judge", *([] if "identity" in line.about.columns else ["round"])]
-            assert line.n == len(verdicts.loc[verdicts["unit"].isin(listed), reply].drop_duplicates()), line
 
 
 @pytest.mark.nightly

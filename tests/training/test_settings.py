@@ -13,10 +13,8 @@ import tomli_w
 
 import parley as parley_package
 from parley.agents import ConfigError, ParleyError
-from parley.cli.flags import CONFIGS, read_config
+from parley.cli.flags import read_config
 from parley.cli.train import Train
-from parley.judging.bbq.study import BbqConfig
-from parley.judging.stardtox.study import StardtoxConfig
 from parley.training.config import TrainConfig, stage_settings, tables_of
 from parley.training.evaluation.systems import evaluated_systems
 from parley.training.folders import (
@@ -188,21 +186,6 @@ def test_a_shipped_config_has_the_papers_numbers(name: str) -> None:
     assert (config.max_length, config.seeds) == (2048, 3)
     assert steps("all", config) == ["sft", "reward", "rl", "rlaif", "evaluate"]
     assert config.min_pairs <= 452, "the training pairs of a real model's 5 x 40 topics"
-
-
-def test_gpt2_in_four_sizes_is_a_config_of_stardtox() -> None:
-    config = StardtoxConfig.model_validate(read_config(Path("self-debias-gpt2")))
-    assert (len(config.model), config.method, config.prompts, config.completions) == (4, ["self-debias-gen"], 100, 25)
-    assert len(list(CONFIGS.glob("*.toml"))) == 6, "a new config needs a test"
-
-
-def test_table_ii_and_table_iii_are_configs_with_the_papers_numbers() -> None:
-    """Section IV-A: two sets of 100 prompts, 25 completions, at most two iterations; 100 rows of 11 categories."""
-    config = StardtoxConfig.model_validate(read_config(Path("stardtox-table2")))
-    assert (config.sets, config.prompts, config.completions) == (["moderate", "high"], 100, 25)
-    assert (config.max_iterations, config.max_tokens, config.temperature) == (2, 20, 1.0)
-    questions = BbqConfig.model_validate(read_config(Path("stardtox-table3")) | {"data": "BBQ/data"})
-    assert (questions.limit, len(questions.method)) == (1100, 5)
 
 
 def test_a_dry_run_needs_neither_pairs_nor_torch(parley: Callable[..., Any], place: Path) -> None:

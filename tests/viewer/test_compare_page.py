@@ -159,21 +159,21 @@ def test_a_unit_stands_beside_the_one_that_differs_only_in_its_label_and_most_in
     page.get_by_label("sort by").select_option("difference")
     shown = page.locator("[data-label='difference']")
     differences = [
-        "−5.50 white",
-        "+5.50 black",
-        "−3.50 white",
-        "−0.25 white",
-        "+0.25 black",
-        "−0.13 male",
-        "+0.13 female",
+        "−5.50 against white",
+        "+5.50 against black",
+        "−3.50 against white",
+        "−0.25 against white",
+        "+0.25 against black",
+        "−0.13 against male",
+        "+0.13 against female",
     ]
-    expect(shown).to_have_text([*differences, "0.00 white", "0.00 black", "–"])  # phase 3 has one unit
+    expect(shown).to_have_text([*differences, "0.00 against white", "0.00 against black", "–"])  # phase 3 has one unit
     page.get_by_label("different only").check()
     expect(shown).to_have_text(differences)
     expect(page.locator("[data-label='wording']")).to_have_count(0)
     page.get_by_label("all columns").check()
     expect(page.locator("[data-label='wording']").first).to_have_text("of race")
-    page.get_by_role("link", name="−5.50 white").click()
+    page.get_by_role("link", name="−5.50 against white").click()
     expect(page.locator(".pair-row.heads")).to_contain_text("Wide · white")
 
 

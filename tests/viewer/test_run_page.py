@@ -56,7 +56,7 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
         of_its_scenario = f"/{pairs[0]['units'][0]['id'].split('/')[1]}/"
         answer = next(item.text for item in label_items(file).values() if of_its_scenario in item.facets["unit"])
     expect(first.locator(".excerpt")).to_have_text(re.compile(rf"^{re.escape(answer[:90])}"))
-    expect(first.locator("[data-label='difference']")).to_have_text(re.compile(r"^[+−]\d\.\d\d (fe)?male$"))
+    expect(first.locator("[data-label='difference']")).to_have_text(re.compile(r"^[+−]\d\.\d\d against (fe)?male$"))
     shown = page.locator("tr[data-unit]").evaluate_all("(rows) => rows.map((row) => row.dataset.unit)")
     both = [{unit["id"] for unit in pair["units"]} for pair in pairs]
     assert [set(shown[2 * nth : 2 * nth + 2]) for nth in range(len(pairs))] == both, "the largest difference first"

@@ -24,7 +24,6 @@ from parley.judging.bbq.leaderboard import ROW
 from parley.judging.bbq.mabrf.loop import MARK, Mabrf, MabrfSearch
 from parley.judging.bbq.mabrf.tables import (
     PAPER,
-    WHOLE,
     by_category,
     by_context,
     by_pass,
@@ -148,16 +147,6 @@ CORRELATION = Question(
     note=STOPS,
     paper="MABRF 5.1, iterations and final bias",
 )
-TOGETHER = Question(
-    name="mabrf_gains_together",
-    paper="MABRF 5.1, correlation",
-    ask="Does accuracy rise where bias falls?",
-    measures={"r": "Pearson's r of the fall in bias and the rise in accuracy"},
-    cluster="template",
-    note="over categories: of the paper's BIAS0 − BIAS1 and ACC1 − ACC0, as in its section 5.1, which prints no r. Its "
-    "BIAS contains the accuracy, so the two move together by themselves. over questions: of the judge's first minus "
-    "its final score, and right or not. Pairs are taken as independent.",
-)
 
 
 def mabrf_gains(verdicts: pd.DataFrame, units: Units) -> list[Line]:
@@ -192,7 +181,6 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _judged_section(frame, context),
         answered(FLATTERED, frame),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
-        section(TOGETHER, _described(list(gains_together(frame)))),
         _passes_section(frame, verdicts),
         _relevancy_section(frame, context),
         *(answered(question, frame) for question in searched),
@@ -359,27 +347,6 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
                     about=About.of(model=str(model), method=str(method), items=which),
                     also={"passes": part["passes"].mean(), "accepted": accepted},
                 )
-
-
-def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
-    """Pearson's r of the fall in bias and the rise in accuracy, over categories (as in the paper) and questions."""
-    for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
-        categories = by_category(group)
-        categories = categories[categories["category"] != WHOLE]
-        falls = {
-            "categories": (
-                categories["mabrf_bias0"] - categories["mabrf_bias1"],
-                categories["acc1"] - categories["acc0"],
-            ),
-            "questions": (group["bias0"] - group["bias1"], group["right1"] - group["right0"]),
-        }
-        for over, (fall, rise) in falls.items():
-            yield Line.of(
-                pearson(fall, rise),
-                measure="r",
-                label=f"{system}, over {over}",
-                about=About.of(model=str(model), method=str(method), over=over),
-            )
 
 
 def _passes_section(frame: pd.DataFrame, verdicts: pd.DataFrame) -> Section:

@@ -13,6 +13,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -154,24 +155,17 @@ class DaemonThread:
 
     def _serve(self) -> None:
         while True:
-            with suppress(RuntimeError):  # the event loop is closed: nobody waits any longer
-                self._functions.get()()
+            self._functions.get()()
 
     async def call(self, function: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[T] = loop.create_future()
-
-        def deliver(set_outcome: Callable[[Any], None], outcome: object) -> None:
-            if not result.done():
-                set_outcome(outcome)
+        outcome = Future[T]()
 
         def run() -> None:
-            try:
-                outcome = function()
-            except Exception as error:
-                loop.call_soon_threadsafe(deliver, result.set_exception, error)
-            else:
-                loop.call_soon_threadsafe(deliver, result.set_result, outcome)
+            if outcome.set_running_or_notify_cancel():
+                try:
+                    outcome.set_result(function())
+                except Exception as error:
+                    outcome.set_exception(error)
 
         self._functions.put(run)
-        return await result
+        return await asyncio.wrap_future(outcome)

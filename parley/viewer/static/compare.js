@@ -56,7 +56,7 @@ export function comparePage(main, params) {
       ready.length ? values(ready) : "",
       sentences.length ? h("section", { class: "words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line)))) : "");
     fill(units, ready.filter((comparison) => comparison.units).map(mostDifferent));
-    if (failed.length) showIdentities();
+    if (answered.length === found.length) showIdentities();
     if (answered.length < found.length) setTimeout(showTested, 700);
   }
 
@@ -77,7 +77,7 @@ export function comparePage(main, params) {
     return [pinnedTable("Values by run", ["", ...names], groups), unique(plots.map(({ note }) => note)).map((note) => h("p", { class: "muted" }, note))];
   }
 
-  // Where runs have no unit in common: what their own reports say about the same identities.
+  // What the runs' own reports say about the same identities, with intervals of their own.
   async function showIdentities() {
     const names = [run, ...others];
     const found = await Promise.all(names.map((name) => get("headline", { run: name }).catch(() => ({}))));

@@ -8,7 +8,7 @@ export const GLOSSARY = {
   panel: "The judges of a unit together: its score is the mean of theirs, its choice the majority's, or the chair's if there is one.",
   identity: "The label that a prompt puts on the author of an answer, e.g. female or muslim. The answer stays the same.",
   wording: "How a prompt names the author (label wording: a byline, a profile), or asks (question wording).",
-  control: "A unit in which nothing is varied, or a harmless text in place of an attempt: what is seen without a cause.",
+  control: "A unit in which nothing is varied, or a harmless text in place of an attempt: what you see if nothing is changed.",
 };
 
 // Those of them that occur in some texts, as [word, meaning] pairs, unless a text itself says what "a base is".

@@ -81,7 +81,7 @@ export function runPage(main, params) {
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
   toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
-    h("div", { class: "row" }, h("label", { title: GLOSSARY.panel }, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction), differentOnly, h("label", { class: "check" }, more, " all columns")),
+    h("details", { class: "controls", open: !matchMedia(NARROW).matches }, h("summary", {}, "Order, judge and scores"), h("div", { class: "row" }, h("label", { title: GLOSSARY.panel }, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction), differentOnly, h("label", { class: "check" }, more, " all columns"))),
     h("div", { class: "row spread" }, count, pages));
 
   async function showAbout() {
@@ -174,7 +174,7 @@ export function runPage(main, params) {
 
   function twin({ id, difference, twin: other }) {
     if (!other) return "–";
-    return link("/pair", { run, unit: id, unit2: other.id }, { title: "read both side by side" }, state.measure?.kind === "correct" ? scoreColumn(state.measure)(other) : signed(difference), h("span", { class: "muted" }, " ", h("bdi", {}, facetValue(other.facet, other.label))));
+    return link("/pair", { run, unit: id, unit2: other.id }, { title: "read both side by side" }, state.measure?.kind === "correct" ? scoreColumn(state.measure)(other) : signed(difference), h("span", { class: "muted" }, state.measure?.kind === "correct" ? " " : " against ", h("bdi", {}, facetValue(other.facet, other.label))));
   }
 
   function showRows() {
