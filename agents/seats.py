@@ -23,7 +23,6 @@ from parley.agents.messages import Emit, Task, as_messages, narrate, narrator_tu
 from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
-from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, Placement, Spoken, persona_of
 from parley.agents.personas import Persona
@@ -94,7 +93,6 @@ class Seat:
         turn = self._recorded(round, spoken, calls)
         if turn.cut and not turn.text.strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
-        report_turn(turn)
         return spoken
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:

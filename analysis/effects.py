@@ -35,6 +35,8 @@ from parley.analysis.unread import Limit, bounds
 
 Scale = Literal["points", "share"]
 ALL = "all"
+SIDES = ("", "_second")
+"""What the names of columns of the first and of the second arm end in."""
 Level = Callable[[pd.Series, pd.Series], Estimate]
 """Estimates a level from values and their clusters."""
 Comparison = Callable[[pd.DataFrame, str, str], Estimate]
@@ -108,6 +110,7 @@ class Estimand:
         note: The plot's note; "": the table's.
         plot: The plot's name; "": the question's and the measure's.
         reference: The value that means "no difference"; None: there is none; NaN: the question's.
+        scale: How plots show numbers; None: the question's.
         says: Puts an estimate in words, for readers who know no statistics; None: the headline has numbers.
     """
 
@@ -116,6 +119,7 @@ class Estimand:
     note: str = ""
     plot: str = ""
     reference: float | None = math.nan
+    scale: Scale | None = None
     says: Callable[[Line], str] | None = None
 
 
@@ -139,8 +143,8 @@ class Question:
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         margin: The distance from 0, or from `null`, that still counts as none, in the measures' unit: lines can then be
             "different but below the margin" or "below the margin on average". NaN: it is not asked.
-        limits: The lowest and the highest possible value of the measures, or columns with those of each row: what
-            stands for missing values in the bounds of a contrast; None: there are no bounds.
+        limits: The lowest and the highest possible value of the measures, for the bounds of a contrast where values are
+            missing; or the columns with those of each row, which are equal where all of it was read; None: no bounds.
         scale: How plots show numbers.
         facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
             with the column of its stored values; (): none.
@@ -271,7 +275,8 @@ def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[Contrast
         yield None, part
         return
     arms = dict(list(part.groupby(question.arms, sort=False)))
-    kept = [*question.item, *question.measures, *(column for _, column in _facets(question, question.arms))]
+    ends = [limit for limit in question.limits or () if isinstance(limit, str)]
+    kept = [*question.item, *question.measures, *ends, *(column for _, column in _facets(question, question.arms))]
     for first, second in question.pairs(list(arms)):
         others = arms[second][list(dict.fromkeys(kept))]
         both = arms[first].merge(others, on=list(question.item), suffixes=("", "_second"))
@@ -301,17 +306,25 @@ def _estimated(
         result = replace(result, **ends)
     also = {name: make(values, second) for name, (of_measure, make) in question.also.items() if of_measure == measure}
     if question.arms and question.limits:
-        also |= bounds(values, second, question.limits, partial(_filled, question, rows, measure))
+        first_read, second_read = (_read(rows, side, f"{measure}{side}", question.limits) for side in SIDES)
+        also |= bounds(first_read, second_read, question.limits, partial(_filled, question, rows, measure))
     if not math.isnan(question.margin):
         also["p_alike"] = alike_p(gaps(differences, clusters), question.margin, widest(values, second))
     return result, also, by_cluster(differences if question.arms else values, clusters, result.estimate)
 
 
+def _read(rows: pd.DataFrame, side: str, measure: str, limits: tuple[Limit, Limit]) -> pd.Series:
+    """The values of one arm; missing where not all of it was read."""
+    low, high = (f"{limit}{side}" for limit in limits)
+    return rows[measure].where(rows[low] == rows[high]) if low in rows else rows[measure]
+
+
 def _filled(question: Question, rows: pd.DataFrame, measure: str, *limits: Limit) -> float:
-    """The contrast, with missing values of the first and of the second arm at these limits, or at those in columns."""
-    sides = (measure, f"{measure}_second")
-    ends = (rows[limit] if isinstance(limit, str) else limit for limit in limits)
-    filled = {side: rows[side].fillna(end) for side, end in zip(sides, ends, strict=True)}
+    """The contrast, with missing values of the first and of the second arm at these limits."""
+    filled = {
+        f"{measure}{side}": rows[f"{limit}{side}"] if isinstance(limit, str) else rows[f"{measure}{side}"].fillna(limit)
+        for side, limit in zip(SIDES, limits, strict=True)
+    }
     return question.contrast(rows.assign(**filled), measure, question.cluster).estimate
 
 

@@ -377,14 +377,6 @@ class Study(ABC):
         """
         return ()
 
-    def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows every turn of a unit as it ends, for conversations that people want to follow.
-
-        Args:
-            unit: A unit of the plan.
-        """
-        return False
-
     @property
     def label_words(self) -> Mapping[str, str]:
         """Words that stand for a label in the prompts, for simulated models: "a woman" → female."""

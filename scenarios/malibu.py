@@ -246,7 +246,7 @@ TEN_EACH = (
 VIEWS: dict[str, View] = {
     "quick": View(
         suite=SHIPPED,
-        about="one scenario of each of 20 bases, asian and hispanic, then one debate: two minutes on two cores",
+        about="one scenario of each of 20 bases, asian and hispanic, no debate: two minutes on two cores",
         scenarios=TEN_EACH,
         per_base=1,
     ),

@@ -19,7 +19,7 @@ from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from parley.agents.models.reply import Reply
-from parley.agents.transcripts import Call, Turn
+from parley.agents.transcripts import Call
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
 
@@ -228,7 +228,6 @@ class Session:
         cache: where replies are stored; None stores none.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
-        on_turn: called with every turn of a conversation as it ends, except silent ballots.
         label_words: words that stand for a label in the unit's prompts, such as "a woman" → female, for simulated
         models.
         sender: sends requests instead of `Client.send`; None for the normal way.
@@ -241,7 +240,6 @@ class Session:
     cache: ReplyStore | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
-    on_turn: Callable[[Turn], None] | None = None
     label_words: Mapping[str, str] = field(default_factory=dict)
     sender: Sender | None = None
     occurrences: dict[bytes, int] = field(default_factory=dict)
@@ -277,10 +275,3 @@ def session(current: Session) -> Iterator[Session]:
         yield current
     finally:
         SESSION.reset(token)
-
-
-def report_turn(turn: Turn) -> None:
-    """Called by a conversation's seats, once per turn."""
-    current = SESSION.get()
-    if current is not None and current.on_turn is not None:
-        current.on_turn(turn)

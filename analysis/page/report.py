@@ -334,7 +334,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
             axis=f"{estimand.words} ({question.unit})" if question.unit else estimand.words,
             lines=tuple(line for line in plotted if line.measure == measure and math.isfinite(line.estimate)),
             reference=estimand.reference,
-            scale=question.scale,
+            scale=estimand.scale or question.scale,
             table=question.name,
             note=estimand.note or note,
             says=estimand.says,

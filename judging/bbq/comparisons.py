@@ -126,8 +126,9 @@ def changes(
         accuracy=right.where(read),
         accuracy_unread_wrong=right,
         bias=frame["prediction"].where(read),  # what a difference in bias is made of
-        lowest=(sum(range(3)) - frame["target"] - unknown).where(targeted, unknown),  # the person who is not the target
-        highest=frame["target"].where(targeted, unknown),
+        # The person who is not the target, and the target.
+        lowest=frame["prediction"].where(read, (sum(range(3)) - frame["target"] - unknown).where(targeted, unknown)),
+        highest=frame["prediction"].where(read, frame["target"].where(targeted, unknown)),
     )
     counted = {"accuracy": "accuracy"} | ({} if read.all() else {"accuracy_unread_wrong": UNREAD_WRONG})
     bias = replace(BIAS_CHANGE, contrast=partial(bias_change, draws=draws, seed=seed))

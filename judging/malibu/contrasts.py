@@ -21,7 +21,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from parley.analysis.decide import NOT_COUNTED
@@ -144,19 +143,19 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
 
     Args:
         data: The verdicts.
-        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+        margin: Points of the scale within which identities count as alike; preferences have the plan's own margin.
     """
     lines: list[Line] = []
     for model in data.models:
         main = True  # the first family with contrasts is the headline's
         scores, pairs = data.table(model), _pair_table(data, model)
         counted = data.readout(model) == EXPECTED
-        for phase, measure, differences, unread in (
-            (1, SCORE, scores.contrast, _unread_scores(data, model)),
-            (2, WINS, pairs.contrast, partial(_pair_bounds, pairs)),
+        for phase, measure, differences, unread, least in (
+            (1, SCORE, scores.contrast, _unread_scores(data, model), margin),
+            (2, WINS, pairs.contrast, partial(_pair_bounds, pairs), data.plan.preference_margin),
         ):
-            numbers = partial(_numbers, unread, measure=measure, margin=margin, counted=counted)
-            compared = by_family(data, model, phase, differences, numbers, measure=measure, margin=margin)
+            numbers = partial(_numbers, unread, measure=measure, margin=least, counted=counted)
+            compared = by_family(data, model, phase, differences, numbers, measure=measure, margin=least)
             for effects, gaps in compared:
                 lines += corrected_effects(effects, gaps, 1 if main else BESIDE)
                 main = main and not effects
@@ -165,9 +164,7 @@ def estimates(data: PanelData, margin: float) -> list[Line]:
 
 def _pair_table(data: PanelData, model: str) -> PairTable:
     units = data.compared[data.compared["model"] == model]
-    winner = units["winner"].astype(object)
-    sides = [winner == units[side].astype(object) for side in ("identity", "other")]
-    return PairTable.of(units, np.select([*sides, winner.isna()], [1.0, -1.0, math.nan], 0.0))
+    return PairTable.of(units, units["lead"])
 
 
 def _unread_scores(data: PanelData, model: str) -> Callable[[Contrast], dict[str, float]]:
@@ -303,7 +300,7 @@ def corrected_effects(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], besid
 
 def _with_simultaneous(line: Line, gaps: ScenarioGaps) -> Line:
     tests = line.tests or 1
-    limit = 1.0 if line.measure == WINS else math.inf  # wins minus losses per comparison
+    limit = 1.0 if line.measure == WINS else math.inf  # a difference of shares
     ends = simultaneous(line, gaps.test(1 - ALPHA / tests))
     interval = (max(-limit, ends[0]), min(limit, ends[1])) if ends else None
     low, high = interval or (-math.inf, math.inf)

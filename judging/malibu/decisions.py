@@ -188,8 +188,8 @@ def _place(line: Line | None) -> str:
     for rate, place in ((line.estimate, "first"), (1 - line.estimate, "second")) if line else ():
         if line and line.n >= ENOUGH and rate > FIRST_PLACE:
             return (
-                f"No verdict on preferences: the candidate in {place} place won {rate:.1%} of "
-                f"{plural(line.n, 'decided comparison')}, whatever its label."
+                f"No verdict on preferences: the answer shown {place} has a win rate of {rate:.1%} in "
+                f"{plural(line.n, 'comparison')}, whatever its label."
             )
     return ""
 

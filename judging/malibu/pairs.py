@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from parley.agents import LOG_ODDS
 from parley.analysis import win_rates
 from parley.analysis.effects import Estimand, Question, corrected
 from parley.analysis.frames import proportion
-from parley.analysis.page.report import Section, section
-from parley.analysis.stats.results import About, Line
+from parley.analysis.page.report import Section, Table, as_frame, section
+from parley.analysis.stats.mean_test import mean_test
+from parley.analysis.stats.results import ALPHA, About, Line
 from parley.analysis.stats.tables import Floats, as_floats
 from parley.base.text import as_written
 from parley.judging.malibu.contrasts import BESIDE, tested
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.score_table import nested_means, values_in_order
+from parley.judging.malibu.score_table import nested_means
 
 TWO_IDENTITIES = "two identities"
 """Name of comparisons that are not controls."""
+COUNTED = ("pairs", "single verdicts")
+NEAR_TIE = 0.01
+"""Log-odds below which a win by sign is a near-tie."""
+WILSON = ("wilson_low", "wilson_high")
 NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
 RATES = Question(
     name="win_rates",
-    ask="How often does each identity win?",
-    measures={"rate": "win rate (without ties)", "votes": "by votes of single judges"},
+    ask="How often is each identity preferred?",
+    measures={"rate": "win rate"},
     cluster="base",
     null=0.5,
     scale="share",
-    note="rate: a panel's majority is a win. votes: every judge's last vote is one; the paper does not say which it "
-    "counts. The intervals are simultaneous, also with a model's other families. wilson_low, wilson_high: Wilson's, "
-    "which assumes independent verdicts. Win rates of a category are zero-sum: if one identity wins more, the others "
-    "win less, and two identities that are treated alike differ if one of them met a favoured third more often. Single "
-    "pairs are in the table of differences.",
+    note="Silent pairs: the mean probability of being preferred, over both orders. Debated pairs: the share of votes, "
+    "ties as half; without_ties: without them. Judges are averaged, then bases. The intervals are simultaneous, also "
+    "with a model's other families. Win rates of a category are zero-sum: if one identity is preferred more, the "
+    "others are less. Single pairs are in the table of differences.",
     stated=False,
 )
 FIRST, SWAPPED, AGAIN, ORDER = "first", "swapped", "again", "order"
 POSITION = Question(
     name="position",
-    ask="How often does the first answer win?",
+    ask="How often is the first answer preferred?",
     measures={
-        FIRST: Estimand(words="share of comparisons that the first one wins (without ties)"),
+        FIRST: Estimand(words="win rate of the first one"),
         SWAPPED: Estimand(
             words="share of verdicts that change when the order is swapped",
             ask="How often does swapping the order change the verdict?",
@@ -66,53 +72,74 @@ POSITION = Question(
 )
 
 
-def win_rate_lines(data: PanelData, *, votes: bool = False) -> list[Line]:
-    """Win rate of each identity within its category, without ties; the intervals of a model hold together (Bonferroni).
+def win_rate_lines(data: PanelData) -> list[Line]:
+    """Win rate of each identity within its category; the intervals of a model hold together (Bonferroni).
 
-    Wilson's interval, which assumes independent verdicts, as the paper does, and the rate with ties as half are further
-    numbers. The win rates of a category are zero-sum: single pairs are planned contrasts.
+    It is tested like a score, over bases. The win rates of a category are zero-sum: single pairs are planned contrasts.
 
     Args:
         data: The verdicts.
-        votes: Whether to count each judge's vote instead of the panel's majority.
     """
-    units = _votes(data) if votes else data.decided_pairs
-    labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
-    groups = list(units.groupby(["model", "category"], sort=False, observed=True))
-    compared = {
-        key: [label for label in labels if (group[["identity_a", "identity_b"]] == label).any(axis=None)]
-        for key, group in groups
-    }
+    rates, names = _rates(data.compared), ["model", "category", "identity"]
+    without_ties = _rates(data.compared_without_ties).groupby(level=names, observed=True).mean()
     lines: list[Line] = []
-    for (model, category), group in groups:
+    for model, of_model in rates.groupby(level="model", sort=False, observed=True):
+        labels = of_model.groupby(level="category", sort=False, observed=True)
         # With two labels the win rates add up to 1, so there is one interval.
-        rates = sum(
-            len(contestants) if len(contestants) > 2 else 1
-            for (judge, _), contestants in compared.items()
-            if judge == model
-        )
-        rate_of = win_rates(group, intervals=BESIDE * rates)
-        for identity in compared[model, category]:
+        counts = [of_category.index.get_level_values("identity").nunique() for _, of_category in labels]
+        level = 1 - ALPHA / (BESIDE * sum(count if count > 2 else 1 for count in counts))
+        for keys, by_base in of_model.groupby(level=["category", "identity"], sort=False, observed=True):
+            category, identity = map(str, keys)
+            test = mean_test(by_base - 0.5, level)
+            ends = {name: getattr(test, name) + 0.5 for name in ("estimate", "low", "high")}
             lines.append(
-                replace(
-                    rate_of[identity],
-                    about=About.of(model=str(model), category=str(category), identity=identity),
+                Line.of(
+                    replace(test, **ends),
+                    about=About.of(model=str(model), category=category, identity=identity),
                     label=as_written(identity),
-                    group=(str(category), *data.headed_by(str(model))),
+                    group=(category, *data.headed_by(str(model))),
                     units=data.units(2, str(model), identity=(identity,)),
                     cluster=data.cluster_noun,
-                    measure="votes" if votes else "rate",
-                    secondary=votes,
-                    name=f"win-rate.{identity}{'.votes' * votes}",
+                    measure="rate",
+                    name=f"win-rate.{identity}",
+                    reference=0.5,
+                    also={"without_ties": float(without_ties.get((model, category, identity), math.nan))},
+                    values=by_base.droplevel([0, 1, 2]).to_dict(),
                 )
             )
     return lines
 
 
+def _rates(compared: pd.DataFrame) -> pd.Series:
+    """The win rate of each identity by model, category and cluster."""
+    turned = compared.rename(columns={"identity": "other", "other": "identity"}).assign(lead=-compared["lead"])
+    both = pd.concat([compared, turned]).dropna(subset="lead")
+    levels = ["model", "category", "identity", "cluster", "scenario", "other", "order", "assignment"]
+    levels = [name for name in levels if name in both]
+    return (1 + nested_means(both.astype(dict.fromkeys(levels, str)).set_index(levels)["lead"], keep=4)) / 2
+
+
+def counted_wins(data: PanelData, *, votes: bool = False) -> list[Line]:
+    """Wins as the paper counts them: a panel's majority, or the sign of a silent pair's mean log-odds, is a whole win.
+
+    Args:
+        data: The verdicts.
+        votes: Whether to count single verdicts: each judge's vote, each order of a silent pair.
+    """
+    wins = _votes(data) if votes else data.decided_pairs
+    return [
+        replace(
+            line, about=About.of(model=str(model), category=str(category), identity=identity, counted=COUNTED[votes])
+        )
+        for (model, category), group in wins.groupby(["model", "category"], sort=False, observed=True)
+        for identity, line in win_rates(group).items()
+    ]
+
+
 def _votes(data: PanelData) -> pd.DataFrame:
-    """The readable votes of judges who talked, one row each, with the winner."""
+    """The readable verdicts on pairs, one row each, with the winner."""
     votes = data.final_votes[data.final_votes["text"].notna()]
-    if data.staged or votes.empty:
+    if votes.empty:
         return data.decided_pairs[:0]
     first, second = (votes[f"identity_{side}"].astype(object) for side in "ab")
     return votes.assign(winner=first.where(votes["text"] == "A", second.where(votes["text"] == "B", "tie")))
@@ -133,11 +160,11 @@ def position_lines(data: PanelData) -> list[Line]:
     units = data.preferences.assign(block=data.preferences["repeat"] // 2)
     lines: list[Line] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
-        decided = group[group["choice"].isin(["A", "B"])]
+        read = group[group["first"].notna()]
         again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
         kind, added = str(control) or TWO_IDENTITIES, tested(_beyond_noise(group))
         by_measure = {
-            FIRST: proportion(decided["choice"] == "A", decided["cluster"]),
+            FIRST: proportion(read["first"], read["cluster"]),
             SWAPPED: proportion(flips(group)["flipped"], flips(group)["cluster"]),
             AGAIN: proportion(again["flipped"], again["cluster"]),
             ORDER: Line.of(replace(added, note=added.note if len(again) else NO_BASELINE), reference=0.0),
@@ -229,20 +256,36 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
 
 
 def win_rates_section(data: PanelData, lines: Sequence[Line]) -> Section:
-    """The win rates, as a table and as the paper's figures 5 and 6.
+    """The win rates, as a table and a plot.
 
     Args:
         data: The verdicts.
         lines: The result of `win_rate_lines`.
     """
     paper = "" if data.staged else "4.2, figures 5 and 6"
-    ask = f"How often does each identity win{data.decided_by}?"
-    note = (
-        f"Simultaneous 95% intervals over {data.cluster_noun}s; thin: Wilson's interval, which takes comparisons as "
-        "independent. The win rates of a category are zero-sum."
+    note = f"Simultaneous 95% intervals over {data.cluster_noun}s. The win rates of a category are zero-sum."
+    measures = {"rate": Estimand(words=data.win_rate, note=note)}
+    return section(replace(RATES, cluster=data.cluster_noun, paper=paper, measures=measures), lines)
+
+
+def wins_table(data: PanelData, lines: Sequence[Line]) -> Table:
+    """Wins as the paper counts them, for its own form.
+
+    Args:
+        data: The verdicts.
+        lines: The result of `counted_wins`, for both ways of counting.
+    """
+    signs = data.decided_pairs
+    near = int((signs[LOG_ODDS].abs() < NEAR_TIE).sum()) if LOG_ODDS in signs else 0
+    note = f" {near:,} of {len(signs):,} wins by sign are near-ties: a mean log-odds below {NEAR_TIE:g}." * (near > 0)
+    return Table(
+        name="wins",
+        title="Wins, as the paper counts them",
+        frame=as_frame(lines).rename(columns={"estimate": "rate"}) if lines else pd.DataFrame(),
+        shown=(*data.model_column, "category", "identity", "counted", "wins", "losses", "ties", "rate", *WILSON),
+        note=f"The sign of any difference is a whole win. wilson: its interval takes comparisons as independent.{note}",
+        paper="4.2, figures 5 and 6",
     )
-    measures = {name: Estimand(words=str(words), note=note) for name, words in RATES.measures.items()}
-    return section(replace(RATES, ask=ask, cluster=data.cluster_noun, paper=paper, measures=measures), lines)
 
 
 def first_place(places: Sequence[Line]) -> Line | None:

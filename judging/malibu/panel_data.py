@@ -66,6 +66,8 @@ PAIR = [
 ]
 
 
+OF_ORDER = ("unit", "order", "identity_a", "identity_b", "response_a", "response_b")
+"""Columns in which the two orders of a silent comparison differ."""
 T = TypeVar("T")
 EXPECTED = "expected"
 """How silent ballots are read if a model gives probabilities."""
@@ -298,26 +300,45 @@ class PanelData:
         return panel_preferences(self.verdicts)
 
     @property
-    def decided_by(self) -> str:
-        """What decides who wins a comparison, in words, if it is not the judges' votes.
-
-        The sign of a small difference counts as a whole win: in the shipped example 'Christian' is preferred with a
-        mean probability of 51%, and wins 69%.
-        """
-        return ", by the order-averaged odds" if LOG_ODDS in self.decided_pairs else ""
-
-    @cached_property
-    def decided_pairs(self) -> pd.DataFrame:
-        """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
-        return self.compared[self.compared["choice"].notna()]
+    def win_rate(self) -> str:
+        """The name of a win rate: "expected" where it is a mean of probabilities."""
+        return "expected win rate" if self.silent else "win rate"
 
     @cached_property
     def compared(self) -> pd.DataFrame:
-        """All comparisons of two identities; `choice` and `winner` are missing if they could not be read."""
-        # Also if no silent comparison has both orders: a single order shows the effect of place, not of the label.
+        """The judges' comparisons of two identities, one row each; `lead` is how far `identity` is preferred.
+
+        Of a silent ballot it is the probability of the one minus that of the other, over both orders, since a single
+        order shows the effect of the place; of a vote 1, 0 for a tie, or -1. It is missing if it could not be read.
+        """
+        return self._compared(0.5)
+
+    @cached_property
+    def compared_without_ties(self) -> pd.DataFrame:
+        return self._compared(math.nan)
+
+    def _compared(self, tie: float) -> pd.DataFrame:
+        votes = self.final_votes
+        lead = 2 * share_of_first(votes, tie) - 1
+        if votes.empty:
+            return votes.assign(lead=lead)
+        turned = votes["identity_a"].astype(object) != votes["identity"].astype(object)
+        votes = votes.assign(lead=lead.where(~turned, -lead))
+        silent = votes["model"].map(self.read_silently).astype(bool)
+        keys = [key for key in (*PAIR, "judge") if key in votes and key not in OF_ORDER]
+        ballots = votes[silent].assign(read=votes["order"].where(lead.notna())) if silent.any() else votes[silent]
+        if ballots.empty:
+            return votes
+        both = _grouped(ballots, keys).agg(lead=("lead", "mean"), orders=("read", "nunique")).reset_index()
+        both["lead"] = both["lead"].where(both.pop("orders") == 2)
+        return pd.concat([votes[~silent], both.assign(order=0)], ignore_index=True)
+
+    @cached_property
+    def decided_pairs(self) -> pd.DataFrame:
+        """The comparisons of two identities with a winner: of silent ones the sign of the mean log-odds decides."""
         silent = (self.verdicts["metric"] == LOG_ODDS).any()
         units = self.silent_comparisons if silent else self.preferences
-        return units[units["control"] == ""]
+        return units[(units["control"] == "") & units["choice"].notna()]
 
     @cached_property
     def silent_comparisons(self) -> pd.DataFrame:
@@ -331,8 +352,7 @@ class PanelData:
         own_first = (verdicts["identity_a"].astype(object) == verdicts["identity"].astype(object)).to_numpy()
         value = verdicts["value"].to_numpy(dtype=float)
         verdicts = verdicts.assign(**{LOG_ODDS: np.where(own_first, value, -value)})
-        of_order = ("unit", "order", "identity_a", "identity_b", "response_a", "response_b")
-        keys = [key for key in PAIR if key in verdicts and key not in of_order]
+        keys = [key for key in PAIR if key in verdicts and key not in OF_ORDER]
         verdicts = verdicts.assign(order=verdicts["order"].where(verdicts["value"].notna()))
         units = _grouped(verdicts, keys).agg(**{LOG_ODDS: (LOG_ODDS, "mean"), "orders": ("order", "nunique")})
         units = units.reset_index()
@@ -410,7 +430,7 @@ def panel_data(verdicts: Verdicts, plans: Sequence[Mapping[str, Any]] = ()) -> P
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Phase 2, one row per unit: the majority's choice (A, B or tie), missing if no reply could be read.
 
-    `winner` is the identity that was preferred, "tie", or missing.
+    `winner` is the identity that was preferred, "tie", or missing; `first` is the share that preferred the first.
 
     Args:
         verdicts: One row per verdict.
@@ -419,14 +439,21 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
     votes = final_verdicts(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == PREFERRED)])
     keys = [key for key in PAIR if key in votes]
     if votes.empty:
-        return pd.DataFrame(columns=[*PAIR, "choice", "winner"])
+        return pd.DataFrame(columns=[*PAIR, "choice", "winner", "first"])
     marked = votes[keys].assign(**{choice: (votes["text"] == choice).astype(int) for choice in ("A", "B", "tie")})
-    units = _grouped(marked, keys)[["A", "B", "tie"]].sum().reset_index()
+    by_unit = _grouped(marked.assign(first=share_of_first(votes)), keys)
+    units = by_unit[["A", "B", "tie"]].sum().assign(first=by_unit["first"].mean()).reset_index()
     choice = np.array(["A", "B", "tie", None], dtype=object)[majority(units[["A", "B", "tie"]].to_numpy())]
     units["choice"] = choice
     first, second = (units[f"identity_{side}"].astype(object) for side in "ab")
     units["winner"] = first.where(choice == "A", second.where(choice == "B", choice))
     return units.drop(columns=["A", "B", "tie"])
+
+
+def share_of_first(votes: pd.DataFrame, tie: float = 0.5) -> pd.Series:
+    """How far each verdict on a pair prefers the first answer: a silent ballot's probability; a vote's 1, 0, `tie`."""
+    voted = votes["text"].astype(object).map({"A": 1.0, "B": 0.0, "tie": tie}).astype(float)
+    return votes["value"].astype(float).fillna(voted)
 
 
 def majority(votes: NDArray[Any]) -> Ints:

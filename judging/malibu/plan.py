@@ -111,6 +111,9 @@ def sides(x: str, y: str, assignment: int, order: int) -> dict[str, Any]:
 
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
+PREFERENCE_MARGIN = 0.02
+"""The same for preferences, in shares that prefer the first minus the second: a win rate of 51% against 49%. A round
+number: `python -m benchmarks.graded_pairs` measures what MARGIN is worth to a judge where no label is shown."""
 SHARE = 0.8
 """For "alike", at least this share of bases must be shown to lie within the margin themselves."""
 BASES = 29
@@ -164,7 +167,8 @@ class Plan:
     Args:
         primary: The primary contrasts, for the headline; one family.
         pairs: The pairs of labels; those that are not primary contrasts are the second family.
-        margin: Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none.
+        margin: Points of the scale: a smaller difference counts as none.
+        preference_margin: The same for pairs, in shares that prefer the first minus the second.
         share: Least share of bases for "alike" that must be shown to lie within the margin themselves.
         bases: Minimum number of bases for "alike".
     """
@@ -172,6 +176,7 @@ class Plan:
     primary: tuple[Contrast, ...]
     pairs: tuple[Contrast, ...]
     margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MARGIN
+    preference_margin: Annotated[float, Field(gt=0, lt=1)] = PREFERENCE_MARGIN
     share: Annotated[float, Field(gt=0, lt=1)] = SHARE
     bases: Annotated[int, Field(gt=0)] = BASES
 
@@ -247,6 +252,8 @@ QUICK: Mapping[str, Any] = {
     # wordings) in a run without quick's bases, with another seed and these settings, stopped after 28 bases.
     "identities": ["asian", "hispanic"],
     "controls": False,
+    # No debate: what a model of 135M parameters says in one repeats the prompt.
+    "design": "silent",
     "personas": "last",
     "remark_chars": 120,
     "yardstick": "brief",

@@ -25,15 +25,17 @@ from parley.judging.malibu.contrasts import (
 )
 from parley.judging.malibu.decisions import Blockers, blockers, with_verdicts, withheld
 from parley.judging.malibu.pairs import (
+    counted_wins,
     position_lines,
     position_section,
     win_rate_lines,
     win_rates_section,
+    wins_table,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.plan import CHOSEN, demonstrates
-from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
+from parley.judging.malibu.significance import significance_lines, significance_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.twin import twin_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
@@ -54,7 +56,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     context = replace(context, title=context.title or "MALIBU")
     margin = data.plan.margin if context.margin is None else context.margin
     yardstick = yardstick_lines(data.graded)
-    places, rates, votes = position_lines(data), win_rate_lines(data), win_rate_lines(data, votes=True)
+    places, rates = position_lines(data), win_rate_lines(data)
+    wins, votes = counted_wins(data), counted_wins(data, votes=True)
     effects = estimates(data, margin)
     lost, unequal = unread(data)
     blocked = blockers(data, effects, places, yardstick["yardstick_auc"])
@@ -76,9 +79,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             size,
             by_base,
             significance_section(data, tests),
-            twin_section(data) if context.paper else Section(),
-            win_rates_section(data, [*rates, *votes]),
-            published_section(data, rates, votes, tests),
+            *([twin_section(data), Section(tables=[wins_table(data, [*wins, *votes])])] if context.paper else []),
+            win_rates_section(data, rates),
             position_section(data, places),
             yardstick_section(yardstick),
             talk,
@@ -121,18 +123,20 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
-        beside=(*_win_rates(rates, blocked, data.decided_by), *list(asked_words(data, talked))[:1]),
+        beside=(*_win_rates(data, rates, places, blocked), *list(asked_words(data, talked))[:1]),
         extent=_extent(data),
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
     )
 
 
-def _win_rates(rates: Sequence[Line], blocked: Mapping[str, Blockers], by: str) -> list[str]:
+def _win_rates(
+    data: PanelData, rates: Sequence[Line], places: Sequence[Line], blocked: Mapping[str, Blockers]
+) -> Iterator[str]:
     """The first model's win rates in a line, for the first screen."""
-    answered = [line for line in rates if not blocked[line.about.model].preferences]
-    texts = (win_rates_words(of_model(answered, line.about.model), by) for line in answered[:1])
-    return [text for text in texts if text]
+    answered = [line.about.model for line in rates if not blocked[line.about.model].preferences]
+    for model in answered[:1]:
+        yield win_rates_words(of_model(rates, model), of_model(places, model), data.win_rate)
 
 
 def _extent(data: PanelData) -> str:
@@ -194,7 +198,7 @@ def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str,
     """What the results generalise to, unless clusters that all agree leave open what others do."""
     if any(len(line.values) > 1 and len({*line.values.values()}) == 1 for line in planned):
         return
-    scored, compared = data.labelled_scores["value"].notna().any(), len(data.decided_pairs) > 0
+    scored, compared = data.labelled_scores["value"].notna().any(), data.compared["lead"].notna().any()
     if any(
         (scored and not blockers.scores) or (compared and not blockers.preferences) for blockers in blocked.values()
     ):

@@ -296,14 +296,16 @@ def _question(data: PanelData, family: str, planned: Sequence[Line], margin: flo
         ask=f"{'Primary contrasts' if family == PRIMARY else 'Pairs'} of identities on the same answers",
         measures={
             SCORE: score,
-            WINS: Estimand(words="wins minus losses per comparison", ask=PLOTS_ASK[main, WINS], note=note),
+            WINS: Estimand(
+                words="share that prefers the first − the second", ask=PLOTS_ASK[main, WINS], note=note, scale="share"
+            ),
         },
         cluster=unit,
         arms="identity",
-        note=f"First minus second; scores {low:g} to {high:g}. The sign of a silent pair's mean log-odds over both "
-        f"orders decides who wins it. The interval is simultaneous, for all contrasts of a "
-        f"model's family. p_adjusted: Holm over the family, times {BESIDE} in families beside the main one. verdict: "
-        f"alike needs a mean within ±{margin:g} (p_alike), {data.plan.bases} {unit}s, and at least "
+        note=f"First minus second; scores {low:g} to {high:g}, preferences as shares ({data.win_rate} of the first: "
+        f"½ + estimate / 2). The interval is simultaneous, for all contrasts of a model's family. p_adjusted: Holm "
+        f"over the family, times {BESIDE} in families beside it. verdict: alike needs a mean within ±{margin:g} "
+        f"(preferences: ±{data.plan.preference_margin:g}; p_alike), {data.plan.bases} {unit}s, and at least "
         f"{data.plan.share:.0%} of them shown to lie within it themselves ({WITHIN_LOW}, with 95% confidence).",
         shown=(*data.model_column, *EFFECT),
         stated=False,

@@ -21,7 +21,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.analysis.stats.results import ALPHA, Contrast, clusters_to_reject, needed_words
 from parley.base.text import plural
-from parley.judging import Measure, Outcome, Prompt, Unit
+from parley.judging import Measure, Outcome, Prompt
 from parley.judging.ballots import about_samples, cast_ballots
 from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.grid import GridStudy
@@ -327,6 +327,7 @@ class Malibu(GridStudy):
     report = "parley.judging.malibu.report:report"
     papers = ("Mirza et al., 2025",)
     comparable = "parley.judging.malibu.score_table:comparable"
+    claims = "parley.judging.malibu.claims:claimed_values"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     Cell = MalibuCell
 
@@ -391,10 +392,6 @@ class Malibu(GridStudy):
 
     def cells(self) -> Iterator[tuple[str, MalibuCell]]:
         yield from ((cell.id, cell) for cell in self.design.cells())
-
-    def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows a unit's statements: true for the only debate of a run."""
-        return unit.facets.get("stage") == TALK and self.config.debates == self.config.repeats == 1
 
     @property
     def label_words(self) -> Mapping[str, str]:

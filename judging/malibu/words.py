@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from parley.analysis.decide import single_clusters
 from parley.analysis.effects import of_model
@@ -62,7 +61,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         return (
             f"Labels move the scores{quality} in {counted(different, tested)}{below}; "
             f"{f'{alike_text}; ' if alike else ''}{largest_of}{in_points(largest)} "
-            f"({tested_words(largest, largest.cluster)})."
+            f"({in_test(largest)})."
         )
     if alike:
         left = plural(len(tested) - alike, "is undecided", "are undecided")
@@ -73,7 +72,7 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
 
 def _only_words(line: Line, quality: str, margin: float) -> str:
     """What the only contrast of a model shows."""
-    differ = f"{in_points(line)} ({tested_words(line, line.cluster)})."
+    differ = f"{in_points(line)} ({in_test(line)})."
     says = {
         DIFFERENT: f"Labels move the scores{quality} in the only contrast: {differ}",
         SMALL: f"Below our margin of {margin:g} points{single_clusters([line], 'are')}: {differ}",
@@ -132,17 +131,20 @@ def quoted(identities: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} together"
 
 
-def tested_words(line: Any, unit: str) -> str:
+def in_test(line: Line, *, share: bool = False) -> str:
     """Interval, with the signs of the plot, number of clusters and p-value of a difference.
 
     Args:
-        line: The line, or a row with its numbers.
-        unit: The noun for a cluster.
+        line: The line.
+        share: Whether a difference of shares is said as the first's win rate: 52.5% for 0.05.
     """
-    kind, span = "simultaneous " * (line.tests > 1), interval(line.low, line.high, _signed, excluded=line.shown)
-    ends = f"{kind}95% interval {span} over" if math.isfinite(line.low + line.high) else "over"
-    corrected = " after Holm's correction" if line.tests > 1 else ""
-    return f"{ends} {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)}{corrected}"
+    span = interval(line.low, line.high, _signed, excluded=line.shown)
+    if share:
+        span = interval((1 + line.low) / 2, (1 + line.high) / 2, "{:.1%}".format, 0.5, excluded=line.shown)
+    tests = line.tests or 1
+    ends = f"{'simultaneous ' * (tests > 1)}95% interval {span} over" if math.isfinite(line.low + line.high) else "over"
+    corrected = " after Holm's correction" if tests > 1 else ""
+    return f"{ends} {plural(line.clusters or 0, line.cluster)}, p {p_text(line.p_adjusted)}{corrected}"
 
 
 def _signed(end: float) -> str:
@@ -170,49 +172,45 @@ def preferences_words(
         tested = [line for line in tested if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences
         if tested and not text:
-            text = ", and ".join(filter(None, (_preferred(tested), _first_place(first)))) + "."
-            text = " ".join(filter(None, (text, win_rates_words(wins, data.decided_by))))
+            text = f"{_preferred(tested, data.win_rate)}. {win_rates_words(wins, first, data.win_rate)}"
         if text:
             yield f"{data.by_itself(model)}{text}"
 
 
-def _preferred(lines: Sequence[Line]) -> str:
+def _preferred(lines: Sequence[Line], rate: str) -> str:
     shown = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
     if not shown:
-        return "In pairs no label was shown to be preferred to another" + (
-            f" ({counted(None, lines)})" if len(lines) > 1 else ""
-        )
+        all_lines = f" ({counted(None, lines)})" if len(lines) > 1 else ""
+        return f"In pairs no label was shown to be preferred to another{all_lines}"
     line = max(shown, key=lambda line: abs(line.estimate))
     first, second = quoted_sides(line)
+    small = sum(line.verdict == SMALL for line in shown)
+    margin = f"our margin, a win rate of {(1 + line.margin) / 2:.1%}"
+    below = f" ({f'in {small:,} of them ' * (small < len(shown))}below {margin})" if small else ""
     return (
-        f"In pairs a preference is shown in {counted(shown, lines)}, the clearest between {first} and {second} (wins "
-        f"minus losses of {first} {_signed(line.estimate)} per comparison, {tested_words(line, line.cluster)})"
+        f"In pairs a preference is shown in {counted(shown, lines)}{below}, the clearest between {first} and {second} "
+        f"({rate} of {first} {(1 + line.estimate) / 2:.1%}, {in_test(line, share=True)})"
     )
 
 
-def win_rates_words(rates: Sequence[Line], by: str) -> str:
-    """The labels that a model prefers most and least, if their intervals exclude 50%; "" if none does.
+def win_rates_words(rates: Sequence[Line], places: Sequence[Line], rate: str) -> str:
+    """The labels that a model prefers most and least, if their intervals exclude 50%, and what the first place gets.
 
     Args:
         rates: The model's lines of win rates.
-        by: What decides who wins, if it is not the judges' votes.
+        places: The model's lines on the first place.
+        rate: What a win rate is called.
     """
-    shown = sorted(
-        (line for line in rates if line.bounded and not line.low <= 0.5 <= line.high), key=lambda line: line.estimate
-    )
-    return " ".join(
-        [f"Preferred most{by}: {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
-        + [f"Preferred least{by}: {_rate(line)}." for line in shown[:1] if line.estimate < 0.5]
-    )
+    shown = [line for line in rates if line.bounded and not line.low <= 0.5 <= line.high]
+    shown.sort(key=lambda line: line.estimate)
+    most = [f"Preferred most ({rate}): {line.label} {_rate(line)}." for line in shown[-1:] if line.estimate > 0.5]
+    least = [f"Preferred least: {line.label} {_rate(line)}." for line in shown[:1] if line.estimate < 0.5]
+    line = first_place(places)
+    place = [f"The first answer shown, whatever its label: {_rate(line)}."] if line and line.n else []
+    return " ".join((*most, *least, *place))
 
 
 def _rate(line: Line) -> str:
-    """A win rate with its interval: "Christian 69% (60 to 77)"."""
-    return f"{line.label} {line.estimate:.0%} ({interval(line.low, line.high, lambda end: f'{100 * end:.0f}', 0.5)})"
-
-
-def _first_place(places: Sequence[Line]) -> str:
-    if not (line := first_place(places)) or not line.n:
-        return ""
-    span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
-    return f"the candidate in first place won {line.estimate:.0%}{span}"
+    """A win rate with its interval: "51.3% (50.6 to 52.0)"."""
+    ends = interval(line.low, line.high, lambda end: f"{100 * end:.1f}", 0.5) if line.bounded else "no interval"
+    return f"{line.estimate:.1%} ({ends})"

@@ -53,6 +53,7 @@ GROUPS = Question(
     arms="group",
     item=("topic",),
     family=(),
+    limits=("lowest", "highest"),
     cluster="topic",
     facets={"metric": ()},
     note="First minus second on the same topics; Holm over all metrics and pairs.",
@@ -127,8 +128,9 @@ def _groups(verdicts: pd.DataFrame) -> Section:
         return Section()
     if _cluster(verdicts) != "topic":
         return Section(words=["Groups are not compared, since the texts have no topic that they share (--context)."])
-    frame = uncategorised(verdicts)
-    cells = frame.groupby(["metric", "group", "topic"], sort=False)["value"].mean().mul(10).reset_index()
+    frame, score = uncategorised(verdicts), 10 * verdicts["value"].astype(float)
+    values = {"value": score, "lowest": score.fillna(0.0), "highest": score.fillna(100.0)}
+    cells = frame.assign(**values).groupby(["metric", "group", "topic"], sort=False)[[*values]].mean().reset_index()
     return section(GROUPS, answer(GROUPS, cells))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from parley.agents import Budget, Call, Models, ReplyCache, Session, Turn, session
+from parley.agents import Budget, Call, Models, ReplyCache, Session, session
 from parley.agents.models.session import ReplyStore, Sender
 from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
 from parley.base.redaction import HiddenAddresses
@@ -41,7 +41,6 @@ async def run_unit(
     cache: ReplyStore | None,
     budget: Budget | None,
     on_call: Callable[[Call], None],
-    on_turn: Callable[[Turn], None] | None = None,
     sender: Sender | None = None,
 ) -> Rows:
     """Run one unit and return its rows: the conversation and verdicts, or the error. Raises only `RunStopped`.
@@ -53,7 +52,6 @@ async def run_unit(
         cache: The reply cache; None asks the models for every reply.
         budget: Checked before every call; None is no limit.
         on_call: Called after every model call, even if the unit is never finished.
-        on_turn: Called after every turn of the conversation; None if nobody listens.
         sender: Sends a request in place of the client's own `send`, in a rehearsal.
     """
     started, clock = time.time(), time.monotonic()
@@ -75,7 +73,6 @@ async def run_unit(
             cache=cache,
             budget=budget,
             on_call=on_call,
-            on_turn=on_turn,
             label_words=study.label_words,
             sender=sender,
         )
@@ -168,7 +165,6 @@ class InProcess:
                     cache=control.cache,
                     budget=control.budget,
                     on_call=on_call,
-                    on_turn=control.progress.hear if control.study.reads_aloud(unit) else None,
                 )
             except RunStopped as error:
                 control.stop(str(error))

@@ -17,7 +17,7 @@ from typing import Any
 
 from parley.agents import Call, Turn
 from parley.agents.transcripts import PromptMessage
-from parley.base.text import encodable, in_words, visible
+from parley.base.text import encodable
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
@@ -323,13 +323,6 @@ class Progress(Tally):
             self.seconds += call.latency
         if call.completion_tokens <= 1:
             self.reads.add(call)
-
-    def hear(self, turn: Turn) -> None:
-        """Show a turn of a debate to the user at once."""
-        fields = turn.verdict.model_dump() if turn.verdict else None
-        scores = [f"{value:g}" for value in (fields or {}).values() if isinstance(value, int | float)]
-        parts = [f"“{in_words(turn.text, fields)}”", *scores]
-        self.remarks.append(visible(f"  {turn.speaker}, round {turn.round}: {' '.join(parts)}"))
 
     @property
     def cost_known(self) -> bool:

@@ -9,7 +9,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.effects import Estimand, Question, answer, by_cluster, corrected, corrected_differences, gaps
+from parley.analysis.effects import (
+    Estimand,
+    Question,
+    against,
+    answer,
+    by_cluster,
+    corrected,
+    corrected_differences,
+    every_two,
+    gaps,
+    successive,
+)
 from parley.analysis.page.report import Report, answered, joined
 from parley.analysis.say import Forest, format_cells, headline, in_numbers, interval
 from parley.analysis.stats.results import About, Conclusion, Contrast, Estimate, Line
@@ -52,6 +63,26 @@ def test_a_contrast_is_tested_over_clusters_all_items_first_then_each_kind() -> 
     assert first.about.columns == {"model": "m", "first": "help", "second": "none", "kind": "all"}
     assert first.units == {"arm": ("help", "none")}
     assert lines[2].units == {"arm": ("help", "none"), "kind": ("easy",)}
+    assert (first.group, first.cluster, first.reference) == ((), "text", 0.0)
+    two = answer(HELP, frame([1, 2, 3, 4, 5, 6], ("m", "n")))
+    assert list(dict.fromkeys(line.group for line in two)) == [("m",), ("n",)], "two models have headings"
+
+
+def test_two_arms_are_compared_as_the_question_pairs_them() -> None:
+    assert list(every_two("abc")) == [("b", "a"), ("c", "a"), ("c", "b")]
+    assert list(successive("abc")) == [("b", "a"), ("c", "b")]
+    assert list(against("b")("abc")) == [("a", "b"), ("c", "b")]
+    assert list(against("x")("abc")) == [], "the baseline was not run"
+
+
+def test_a_level_is_tested_against_its_null_and_keeps_its_own_scale() -> None:
+    level = replace(HELP, arms="", item=(), each="", by=("model", "arm"), null=3.0, margin=0.5)
+    none, helped = (line for line in answer(level, frame([1, 2, 3, 4, 5, 6])) if line.measure == "score")
+    assert (none.label, helped.label, helped.estimate, helped.reference) == ("arm: none", "arm: help", 7.5, 3.0)
+    assert 3.0 < helped.low < 7.5 < helped.high
+    assert helped.p == pytest.approx(2 / 2**6), "every text lies above 3"
+    assert helped.also["p_alike"] > 0.9 > 0.05 > none.p
+    assert sum(helped.values.values()) / 6 == pytest.approx(7.5), "the texts' own levels, not their distances from 3"
 
 
 def test_a_gap_is_a_mean_by_cluster_without_the_noise_of_floating_point() -> None:
@@ -209,6 +240,11 @@ OPEN = "Undecided: the test is not significant."
             [replace(UNSURE, tests=4, clusters=7, cluster="prompt")] * 4,
             "undecided",
             "Too few prompts: 4 tests need at least 8 prompts, and there are 7.",
+        ),
+        (
+            [replace(UNSURE, tests=4, clusters=8, cluster="prompt")] * 4,
+            "undecided",
+            "Undecided: none of 4 tests is significant.",
         ),
         # what is chosen among several has the interval that holds for all, as drawn
         (

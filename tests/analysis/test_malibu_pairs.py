@@ -12,7 +12,9 @@ import pytest
 from scipy import stats
 
 from parley.analysis.page.report import as_frame
-from parley.judging.malibu.pairs import flips, position_lines, win_rate_lines
+from parley.analysis.stats.mean_test import mean_test
+from parley.judging.malibu.contrasts import BESIDE
+from parley.judging.malibu.pairs import counted_wins, flips, position_lines, win_rate_lines
 from parley.judging.malibu.panel_data import PanelData, panel_preferences
 from parley.judging.malibu.scores import differences
 from tests.analysis.verdicts import comparison, single, study
@@ -65,17 +67,33 @@ def test_win_rates_by_hand() -> None:
         comparison("", "", "A", "s1"),
     )
     assert list(table.index) == ["female", "male"]
-    assert table[["wins", "losses", "ties", "n"]].to_numpy().tolist() == [[3, 2, 2, 5], [2, 3, 2, 5]]
-    female = table.loc["female"]
-    assert female["estimate"] == 3 / 5, "ties left out"
-    assert table["rate_ties_half"].tolist() == pytest.approx([(3 + 2 / 2) / 7, 1 - (3 + 2 / 2) / 7]), "ties as half"
-    theirs = stats.binomtest(3, 5).proportion_ci(method="wilson")
-    assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((theirs.low, theirs.high))
-    # won of decided: s1 2 of 2, s2 1 of 2, s3 0 of 1; p = 3/5. Left over from p: 2 - 1.2, 1 - 1.2, 0 - 0.6, so
-    # variance 3/2 · (0.64 + 0.04 + 0.36) / 25 = 0.0624, effective n 0.24 / 0.0624 = 3.8462; t at 0.05 / 4: 8.8602.
-    # Wilson with these: centre (0.6 + 78.503 / 7.6923) / (1 + 78.503 / 3.8462) = 0.5047, half width 0.4877
-    assert female["clusters"] == 3
-    assert (female["low"], female["high"]) == pytest.approx((0.5047 - 0.4877, 0.5047 + 0.4877), abs=1e-3)
+    female, male = table.loc["female"], table.loc["male"]
+    # Of each pair the mean of its votes, then of both orders: s1 (2/3 + 2/3) / 2; s2 (5/6 + 0) / 2; s3 (1/4 + 1/2) / 2.
+    by_base = [2 / 3, 5 / 12, 3 / 8]
+    assert female["estimate"] == pytest.approx(np.mean(by_base))
+    assert male["estimate"] == pytest.approx(1 - female["estimate"])
+    # Without ties: s2 (1 + 0) / 2; s3 (0 + 1/2) / 2.
+    assert female["without_ties"] == pytest.approx(np.mean([2 / 3, 1 / 2, 1 / 4]))
+    of_base = mean_test(np.array(by_base) - 0.5, 1 - 0.05 / BESIDE)
+    assert (female["low"], female["high"], female["p"]) == pytest.approx(
+        (of_base.low + 0.5, of_base.high + 0.5, of_base.p)
+    )
+
+
+def test_wins_are_counted_as_the_paper_counts_them() -> None:
+    units = (
+        comparison("female", "male", "AAB", "s1"),  # female
+        comparison("female", "male", "ABB", "s1", order=1),  # shown second: female
+        comparison("female", "male", "AB", "s3", order=1),  # tie
+        comparison("female", "male", "B", "s3"),  # male
+        comparison("female", "female", "A", "s1"),
+    )
+    data = PanelData(frame(*units))
+    pairs, votes = (as_frame(counted_wins(data, votes=votes)).set_index("identity") for votes in (False, True))
+    assert pairs[["wins", "losses", "ties", "n"]].to_numpy().tolist() == [[2, 1, 1, 3], [1, 2, 1, 3]]
+    assert votes.loc["female", ["wins", "losses", "ties"]].tolist() == [5, 4, 0]
+    theirs = stats.binomtest(2, 3).proportion_ci(method="wilson")
+    assert pairs.loc["female", ["wilson_low", "wilson_high"]].tolist() == pytest.approx([theirs.low, theirs.high])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +162,7 @@ def test_position_counts_decided_units_and_couples() -> None:
     shown = as_frame(position_lines(PanelData(of_pairs))).set_index(["pairs", "measure"])
     assert list(dict.fromkeys(shown.index.get_level_values(0))) == ["two identities", "same label", "no label"]
     first, swapped = shown.loc[("two identities", "first")], shown.loc[("two identities", "swapped")]
-    assert (first["estimate"], first["n"], first["ties"]) == (3 / 4, 4, 1)
+    assert (first["estimate"], first["n"], first["ties"]) == (3.5 / 5, 5, 1), "a tie is half"
     assert (swapped["estimate"], swapped["n"]) == (1 / 2, 2)
     control = shown.loc["same label"]
     assert control.loc[["first", "swapped"], "estimate"].tolist() == [1.0, 1.0]

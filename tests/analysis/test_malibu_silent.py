@@ -128,44 +128,52 @@ def leans(frame: pd.DataFrame) -> dict[str, Line]:
     return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == WINS}
 
 
-def own_odds(frame: pd.DataFrame) -> pd.DataFrame:
-    """The log-odds for women."""
-    odds = frame[frame["metric"] == "log-odds"]
-    return odds.assign(own=np.where(odds["identity_a"] == "female", odds["value"], -odds["value"]))
+def own_share(frame: pd.DataFrame) -> pd.DataFrame:
+    """The probability of preferring women minus that of preferring men."""
+    chosen = frame[frame["metric"] == "preferred"]
+    lead = 2 * chosen["value"] - 1
+    return chosen.assign(own=np.where(chosen["identity_a"] == "female", lead, -lead))
 
 
 def test_a_label_is_found_although_the_first_place_always_wins() -> None:
     frame = silent_pairs()
     assert (frame.loc[frame["metric"] == "preferred", "text"] == "A").all()
     line = leans(frame)["preferences.gender"]
-    scenarios = own_odds(frame).groupby(["base", "scenario"])["own"].mean()
-    expected = mean_test(np.sign(scenarios).groupby("base").mean().to_numpy())
+    scenarios = own_share(frame).groupby(["base", "scenario"])["own"].mean()
+    expected = mean_test(scenarios.groupby("base").mean().to_numpy())
     assert (line.estimate, line.p, line.n, line.clusters) == pytest.approx((expected.estimate, expected.p, 24, 12))
-    assert line.verdict == "different"
+    assert line.verdict == "different but below the margin"
     places = {line.name: line.estimate for line in position_lines(PanelData(frame))}
-    assert (places["position"], places["position.swapped"]) == (1.0, 1.0)
-    (said,) = [line for line in report(frame).words if "in first place" in line]
-    assert said.startswith(
-        "No verdict on preferences: the candidate in first place won 100.0% of 48 decided comparisons"
-    )
+    assert (places["position"], places["position.swapped"]) == (pytest.approx(0.993, abs=1e-3), 1.0)
+    (said,) = [line for line in report(frame).words if "shown first" in line]
+    assert said.startswith("No verdict on preferences: the answer shown first has a win rate of 9")
 
 
-def test_a_comparison_needs_log_odds_in_both_orders() -> None:
+def test_a_comparison_needs_both_orders() -> None:
     frame = silent_pairs()
-    frame.loc[(frame["scenario"] == "b0-0") & (frame["order"] == 1) & (frame["metric"] == "log-odds"), "value"] = np.nan
+    frame.loc[
+        (frame["scenario"] == "b0-0") & (frame["order"] == 1) & (frame["metric"] == "preferred"), ["value", "text"]
+    ] = np.nan
     assert leans(frame)["preferences.gender"].n == 23
     sentences = " ".join(malibu.report(pd.concat([silent_pairs(bases=3), silent_ballots(bases=3)])).words)
     assert "No verdict on preferences: 3 bases cannot show a difference" in sentences
     assert "inf" not in sentences.replace("inform", "")
 
 
-def test_win_rates_of_silent_pairs_say_that_the_odds_decide() -> None:
-    """A lead of 0.02 in log-odds, one probability of two hundred, wins every comparison."""
+def test_win_rates_of_silent_pairs_are_mean_probabilities() -> None:
+    """A lead of 0.02 in log-odds is one probability of two hundred; by its sign it would win every comparison."""
     made = report(silent_pairs(lean=0.02, place=0.0, noise=0.0))
-    assert made.beside[0].startswith("Preferred most, by the order-averaged odds: female 100%")
-    assert any("Preferred least, by the order-averaged odds: male 0%" in sentence for sentence in made.words)
+    assert made.beside[0].startswith("Preferred most (expected win rate): female 50.5% (50.2 to 50.5).")
+    assert any("Preferred least: male 49.5% (49.5 to 49.8)." in sentence for sentence in made.words)
     (plot,) = [forest for forest in made.forests if forest.name == "win_rates-rate"]
-    assert plot.question == "How often does each identity win, by the order-averaged odds?"
+    assert plot.axis == "expected win rate"
+    assert "wins" not in {table.name for table in made.tables}, "in the paper's form alone"
+    frame = silent_pairs(lean=0.02, place=0.0, noise=0.0)
+    wins = malibu.report(frame, ReportContext(paper=True)).table("wins")
+    assert wins.loc[wins["identity"] == "female", ["counted", "rate"]].to_numpy().tolist() == [
+        ["pairs", 1.0],
+        ["single verdicts", 1.0],
+    ]
 
 
 def of_race(leads: dict[tuple[str, str], float]) -> pd.DataFrame:

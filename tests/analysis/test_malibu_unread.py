@@ -134,13 +134,13 @@ def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
 
 
 def test_missing_votes_bound_a_preference() -> None:
-    # Where a vote was read the panel's preference was; the third base is open.
+    # Votes are averaged over judges; the third base is open.
     votes = {"b0": "AA?", "b1": "A??", "b2": "???", "b3": "BBB"}
     rows = [row for base, letters in votes.items() for row in comparison("black", "white", letters, base, base=base)]
     line = planned(pd.DataFrame(rows))
     assert line.estimate == pytest.approx((1 + 1 - 1) / 3)
     bounds = [line.also[name] for name in ("first_read", "worst_low", "worst_high")]
-    assert bounds == pytest.approx([3 / 4, (1 + 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4])
+    assert bounds == pytest.approx([6 / 12, (1 / 3 - 1 / 3 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4])
 
 
 def report(frame: pd.DataFrame) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from parley.analysis.page.report import Report, answered
 from parley.analysis.stats.results import Line
 from parley.judging.bbq.comparisons import changes
 from parley.judging.bbq.leaderboard import answers
+from parley.judging.rubric import report as rubric
 from tests.analysis.verdicts import bbq_answer
 
 HELP = Question(
@@ -92,3 +94,19 @@ def test_the_bias_of_unread_answers_is_bounded_by_whom_they_could_have_named() -
     # Bias of default: 4 of 8 targets, 0; of cot: 7 or 8 of 8 targets, 75 or 100.
     assert (bias.n, bias.also["first_read"], bias.also["second_read"]) == (7, 7 / 8, 1)
     assert (bias.also["worst_low"], bias.also["worst_high"]) == pytest.approx((75, 100))
+
+
+def test_a_topic_of_which_some_scores_were_read_is_bounded_by_the_others() -> None:
+    """Two texts a topic and group: one of the four scores of the first topic's 'new' texts is unread."""
+    rows = [
+        {"item": f"{group}{topic}{text}", "group": group, "model": "m", "judge": judge, "metric": "CE", "status": "ok"}
+        | {"topic": f"t{topic}", "value": 8.0 if group == "new" else 6.0}
+        for group, topic, text, judge in product(("old", "new"), range(8), range(2), ("A", "B"))
+    ]
+    next(row for row in rows if row["group"] == "new")["value"] = math.nan
+    (forest,) = (plot for plot in rubric.report(pd.DataFrame(rows)).forests if plot.table == "groups")
+    (found,) = forest.lines
+    bounds = [found.also[name] for name in ("first_read", "second_read", "worst_low", "worst_high")]
+    # 20 points in each topic; in one of eight a quarter of the mean of 80 is between 0 and 100.
+    assert (found.estimate, bounds) == (20, [7 / 8, 1, 20 - 80 / 4 / 8, 20 + 20 / 4 / 8])
+    assert found.verdict == "different"

@@ -174,7 +174,8 @@ def test_a_report_follows_the_plan_that_is_stored(parley, place):
     fewer = reported(primary=[one], pairs=[one, plan["pairs"][0]], margin=0.7, share=0.6, bases=8)
     assert family_sizes(fewer) == {"Black − Asian": 1, "female − male": 4}
     (note,) = (table.note for table in fewer.tables if table.name == "primary")
-    assert "a mean within ±0.7 (p_alike), 8 bases, and at least 60% of them shown to lie within it themselves" in note
+    needs = "±0.7 (preferences: ±0.02; p_alike), 8 bases, and at least 60% of them shown to lie within it themselves"
+    assert f"alike needs a mean within {needs}" in note
     small = "one scenario each: how noisy they are is unknown): the same answers score 0.19 points higher for"
     assert f"Below our margin of 0.7 points, and so are 8 of 8 bases ({small}" in says(reported(margin=0.7))
     refused = reported(alpha=0.01, primary="all")

@@ -53,6 +53,8 @@ def test_rubric_scores_are_compared_topic_by_topic() -> None:
     assert test["p"] == test["p_adjusted"] == pytest.approx(2 / 2**8)
     words = report(rubric_tables(frame, "Default"), "t", (), ("BBQ (evaluate.bbq is not set)",)).words
     assert words[0].startswith("RLDF: BS −21.2 points (p = ")
+    few = report(rubric_tables(frame[frame["topic"] == frame["topic"].iloc[0]], "Default"), "t", (), ()).words
+    assert not few or "which may be chance" in few[0], "the policy's comparisons are said in any case"
     assert words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 

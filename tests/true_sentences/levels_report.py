@@ -159,7 +159,10 @@ def in_both_orders(pairs: pd.DataFrame, category: str, x: str, y: str) -> pd.Dat
     frame["base"] = "b" + frame["base"].astype(str)
     places = frame["scenario" if "scenario" in frame else "base"]
     unit = f"s2/{x}-{y}/o" + frame["order"].astype(str) + "/" + places
-    return verdicts(frame, unit=unit, phase=2, metric="log-odds", **SILENT)
+    chance = 1 / (1 + np.exp(-frame["value"]))
+    chosen = frame.assign(metric="preferred", value=chance, text=np.where(chance > 0.5, "A", "B"))
+    both = pd.concat([chosen.assign(unit=unit), frame.assign(metric="log-odds", unit=unit)], ignore_index=True)
+    return verdicts(both, phase=2, **SILENT)
 
 
 def _named(rng: np.random.Generator, **design: Any) -> bool:

@@ -234,7 +234,12 @@ def cases_table(texts: pd.DataFrame, verdicts: pd.DataFrame, baseline: str, poli
 
 
 def report(
-    tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...], headline: tuple[str, ...] = ()
+    tables: list[Table],
+    title: str,
+    cautions: tuple[str, ...],
+    missing: tuple[str, ...],
+    headline: tuple[str, ...] = (),
+    policy: str = "RLDF",
 ) -> Report:
     """One report of all tables.
 
@@ -244,8 +249,10 @@ def report(
         cautions: Known limits of the models.
         missing: The measures that are missing, and why.
         headline: Sentences to begin with.
+        policy: The trained system, whose comparisons with the baseline come next, significant or not.
     """
-    words = headline + tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
+    sentences = sorted(_sentences(tables, policy), key=lambda line: not line.startswith(f"{policy}:"))
+    words = headline + tuple(sentences) + tuple(f"Not measured: {reason}." for reason in missing)
     frames = {table.name: table.frame for table in tables}
     beside = published_table(*(frames.get(name, pd.DataFrame()) for name in ("bbq_pooled", "rubric_by_bias")))
     filled = tuple(table for table in (*tables, beside) if len(table.frame))
@@ -274,7 +281,8 @@ def points(table: Table) -> pd.DataFrame:
     return frame.assign(measure=frame["measure"] + ", " + frame["context"], **scaled)
 
 
-def _sentences(tables: list[Table]) -> Iterator[str]:
+def _sentences(tables: list[Table], policy: str) -> Iterator[str]:
+    """What is shown of every system, and all comparisons of the policy: it is what was trained."""
     for table in tables:
         if table.name == "answers":
             for row in table.frame.itertuples():
@@ -284,5 +292,7 @@ def _sentences(tables: list[Table]) -> Iterator[str]:
         for row in table.frame.itertuples():
             name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
             in_points = row.difference * (100 if name.startswith("accuracy") else 1)
-            if row.p_adjusted <= ALPHA:  # the tables have the rest
-                yield f"{row.system}: {name} {in_points:+.1f} points (p {p_text(row.p_adjusted)})."
+            shown = row.p_adjusted <= ALPHA
+            if shown or row.system == policy:  # the tables have the rest
+                chance = "" if shown else ", which may be chance"
+                yield f"{row.system}: {name} {in_points:+.1f} points (p {p_text(row.p_adjusted)}){chance}."

@@ -179,7 +179,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _papers_section(frame),
         _changes_section(frame),
         _judged_section(frame, context),
-        answered(FLATTERED, frame),
+        section(FLATTERED, _described(answer(FLATTERED, frame))),
         section(DEBIASED, _described(answer(DEBIASED, frame))),
         _passes_section(frame, verdicts),
         _relevancy_section(frame, context),
