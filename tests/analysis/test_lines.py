@@ -246,7 +246,7 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
 COUNTED = {"clusters_within": 57, "clusters_within_low": 0.8761}
 WITHIN = replace(UNSURE, clusters=60, verdict="alike", margin=0.1, cluster="base", also=COUNTED)
 SO_DO = "and so do 57 of 60 bases (at least 87% of such bases do)"
-SO_DO_ALL = "and so do 57 of 60 bases where fewest do (in each, at least 87% of such bases do)"
+SO_DO_ALL = "and so do at least 87% of such bases in each, 57 of 60 bases where fewest do"
 UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
 FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15, clusters=6)
 BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
