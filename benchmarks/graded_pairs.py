@@ -2,8 +2,8 @@
 
     python -m benchmarks.graded_pairs hf/qwen2.5-coder-1.5b --bases 43 --out pairs.csv
 
-`plan.MARGIN_WINS` comes from here: the margin of preferences is what 0.1 points of score are worth to the same judge,
-measured where no label is shown. Every flawed or padded answer is compared with the good one in both orders. The slope
+It checks `plan.PREFERENCE_MARGIN`, the margin of preferences, against what 0.1 points of score are worth to the same
+judge where no label is shown. Every flawed or padded answer is compared with the good one in both orders. The slope
 is that of the share preferred (first minus second) on the difference in score, through 0, over all texts; its standard
 error is from leaving out one base at a time.
 """

@@ -19,10 +19,10 @@ DATA = Path(__file__).parent / "papers"
 STUDIES = DATA.parents[1] / "judging"
 PAPERS = ("malibu", "rldf", "stardtox", "mabrf")
 PRINTED = {
-    "malibu": ("malibu/published.toml", "malibu/published_matrix.txt"),
+    "malibu": ("malibu/claims.toml", "malibu/published_matrix.txt"),
     "rldf": ("rldf/published_bbq.txt", "rldf/published_rubric.txt", "rubric/published_kappa.txt"),
     "stardtox": ("stardtox/published.txt", "bbq/published.txt"),
-    "mabrf": ("bbq/mabrf/published.txt",),
+    "mabrf": ("bbq/mabrf/published.txt", "bbq/mabrf/published_squad.txt"),
 }
 """Where the reports keep the numbers that the papers print."""
 Status = Literal["whole", "differs", "missing"]

@@ -17,16 +17,18 @@ from parley.base.plugins import load_object
 
 
 class Source(NamedTuple):
-    """Where a paper's claims are: its folder below `judging`, and the function that reads its printed tables."""
+    """Where a paper's claims are: its file below `judging`, and the function that reads its printed tables."""
 
-    folder: str
+    file: str
     printed: str
 
 
 PAPERS: Mapping[str, Source] = {
-    "mabrf": Source("bbq/mabrf", "parley.judging.bbq.mabrf.claims:printed"),
-    "rldf": Source("rldf", "parley.judging.rldf.claims:printed"),
-    "stardtox": Source("stardtox", "parley.judging.stardtox.claims:printed"),
+    "malibu": Source("malibu/claims.toml", "parley.judging.malibu.claims:printed"),
+    "malibu-a3": Source("malibu/claims_a3.toml", "parley.judging.malibu.claims:printed"),
+    "mabrf": Source("bbq/mabrf/claims.toml", "parley.judging.bbq.mabrf.claims:printed"),
+    "rldf": Source("rldf/claims.toml", "parley.judging.rldf.claims:printed"),
+    "stardtox": Source("stardtox/claims.toml", "parley.judging.stardtox.claims:printed"),
 }
 
 
@@ -36,7 +38,7 @@ def paper(name: str) -> Paper:
     Args:
         name: The paper's name in PAPERS.
     """
-    return read_paper(Path(str(files("parley.judging").joinpath(PAPERS[name].folder, "claims.toml"))))
+    return read_paper(Path(str(files("parley.judging").joinpath(PAPERS[name].file))))
 
 
 def printed(name: str) -> pd.DataFrame:

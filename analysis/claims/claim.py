@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal, Self
 
@@ -31,6 +32,7 @@ Form = Literal[
 UNTESTED = ("not testable", "by construction")
 AGAINST_ALL = ("lowest", "highest")
 MOST_WORDS = 15
+"""Of a quotation. Fewer than twelve of them are words of letters: no text of ours shares twelve with a paper."""
 
 
 class Claim(BaseModel, frozen=True, extra="forbid"):
@@ -50,7 +52,7 @@ class Claim(BaseModel, frozen=True, extra="forbid"):
     quote: str
     section: str
     form: Form
-    measure: str = ""
+    measure: str | tuple[str, ...] = ""
     sets: tuple[str, ...] = ("",)
     first: str | tuple[str, ...] = ""
     second: str | tuple[str, ...] = ""
@@ -82,6 +84,7 @@ class Row:
 
     Args:
         claim: The claim.
+        measure: The measure; "" if the claim names none.
         set: The set; "" if the claim names none.
         first: The method that it is about.
         second: The one that it is compared with.
@@ -89,6 +92,7 @@ class Row:
     """
 
     claim: Claim
+    measure: str
     set: str
     first: str
     second: str
@@ -99,7 +103,7 @@ class Row:
         """Such as "toxicity lower, moderate: stardtox against default"."""
         claim = self.claim
         if claim.form in UNTESTED:
-            return claim.measure or claim.form
+            return self.measure or claim.form
         size = f" by more than {claim.by:.0%}" if self.size else ""
         change = {
             "above": f"above {claim.level:g}",
@@ -110,11 +114,11 @@ class Row:
         }.get(claim.form, claim.form)
         if claim.magnitude:
             change = {"lower": "nearer to 0", "lowest": "nearest to 0", "higher": "farther from 0"}[claim.form]
-        second = "all others" if claim.form in AGAINST_ALL else self.second
+        second = "each of " + ", ".join(listed(claim.second)) if claim.form in AGAINST_ALL else self.second
         sides = " against ".join(filter(None, (self.first, second)))
         where = ": ".join(filter(None, (self.set, sides)))
         about = f" (theirs: {claim.model})" if claim.model else ""
-        return f"{claim.measure} {change}{size}{f', {where}' if where else ''}{about}"
+        return f"{self.measure} {change}{size}{f', {where}' if where else ''}{about}"
 
 
 class PrintedTable(BaseModel, frozen=True, extra="forbid"):
@@ -153,12 +157,11 @@ def rows_of(claims: Sequence[Claim]) -> list[Row]:
 
 
 def _rows(claim: Claim) -> Iterator[Row]:
-    for name in claim.sets:
-        for first in listed(claim.first):
-            for second in ("",) if claim.form in AGAINST_ALL else listed(claim.second):
-                yield Row(claim=claim, set=name, first=first, second=second)
-                if claim.by is not None:
-                    yield Row(claim=claim, set=name, first=first, second=second, size=True)
+    seconds = ("",) if claim.form in AGAINST_ALL else listed(claim.second)
+    for measure, name, first, second in product(listed(claim.measure), claim.sets, listed(claim.first), seconds):
+        yield Row(claim=claim, measure=measure, set=name, first=first, second=second)
+        if claim.by is not None:
+            yield Row(claim=claim, measure=measure, set=name, first=first, second=second, size=True)
 
 
 def listed(names: str | tuple[str, ...]) -> tuple[str, ...]:

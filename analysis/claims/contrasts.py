@@ -127,9 +127,9 @@ class Values:
 
     def table(self, row: Row) -> pd.DataFrame:
         """The row's values; raises Missing."""
-        table = self._tables.get((row.claim.measure, row.set))
+        table = self._tables.get((row.measure, row.set))
         if table is None:
-            raise Missing(" on ".join(filter(None, (row.claim.measure, row.set))))
+            raise Missing(" on ".join(filter(None, (row.measure, row.set))))
         return table
 
 

@@ -16,7 +16,7 @@ from parley.analysis.claims.rule import NOT_MEASURED, Finding, Verdict
 from parley.analysis.page.report import Table
 from parley.analysis.say import format_cell
 from parley.analysis.stats.mean_test import mean_test
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 SIMULATED = "simulated: no verdict"
 RULE = (
@@ -112,6 +112,8 @@ def _ours(finding: Finding) -> str:
     if deciding.ratio:
         point, low, high = deciding.ratio
         return f"{_share(point)} ({_percent(1 - high)} to {_percent(1 - low)})"
+    if finding.claim.form == "differ":
+        return f"{', '.join(number(mean, 2) for mean in deciding.means)}: p {p_text(finding.p)}"
     written = partial(number, digits=_digits(max(map(abs, deciding.means))))
     interval = f"({written(shown.low)} to {written(shown.high)})" if shown.bounded else "(no interval)"
     gap = f": {'+' * (shown.estimate > 0)}{written(shown.estimate)}" if len(deciding.means) > 1 else ""

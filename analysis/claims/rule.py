@@ -135,7 +135,7 @@ def _measured(finding: Finding, values: Values, printed: pd.DataFrame) -> Findin
 
 def _printed(row: Row, printed: pd.DataFrame) -> Iterator[tuple[str, Evidence]]:
     """The same comparison of the paper's printed values, for each of its models."""
-    of_row = printed[(printed["measure"] == row.claim.measure) & (printed["set"] == row.set)]
+    of_row = printed[(printed["measure"] == row.measure) & (printed["set"] == row.set)]
     named = of_row[of_row["model"].isin((row.claim.model, ""))] if row.claim.model else of_row
     if row.claim.form in ("differ", "unrelated"):
         return

@@ -64,8 +64,6 @@ def _as_printed(table: Table) -> Table:
     frame = table.frame
     if "assumption" in frame:
         frame = frame[frame["assumption"] == "independent"]
-    if "paper_p" in frame:
-        frame = frame[frame["paper_p"] != ""]
     alike = {name for name in ALIKE if name in frame and frame[name].nunique() == 1}
     shown = tuple(name for name in table.view() if name not in NOT_PRINTED | alike)
     return replace(table, title=f"{_number(table)}. {table.title}", frame=frame, shown=shown)

@@ -177,4 +177,9 @@ def _silent_alike() -> list[Cell]:
         *(_cell(f"±1.5 by base, {bases} bases", **usual, opposite=1.5, bases=bases) for bases in (6, 10, 20, 60)),
         *(_cell(f"±0.2 by base, {bases} bases", **usual, opposite=0.2, bases=bases) for bases in (10, 20, 60)),
         *(_cell(f"SD 0.2, {bases} bases", **usual, base_identity=0.2, bases=bases) for bases in (10, 20, 60)),
+        *(
+            _cell(f"SD {sd:g}, {bases} bases", **usual, base_identity=sd, bases=bases)
+            for sd in (0.1, 0.14)
+            for bases in (40, 60)
+        ),
     ]

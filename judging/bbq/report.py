@@ -38,7 +38,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         verdicts: One row per verdict.
         context: Further data for the report.
     """
-    require(verdicts, texts=("method", "model"))
+    require(verdicts, texts=("method", "model"), numbers=("question", "example_id"))
     verdicts = without_files(verdicts)
     if context.units is not None:
         context = replace(context, units=without_files(context.units))

@@ -112,8 +112,8 @@ def sides(x: str, y: str, assignment: int, order: int) -> dict[str, Any]:
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 PREFERENCE_MARGIN = 0.02
-"""The same for preferences, in shares that prefer the first minus the second: 51% against 49%. That is what MARGIN is
-worth where no label is shown (`python -m benchmarks.graded_pairs`)."""
+"""The same for preferences, in shares that prefer the first minus the second: a win rate of 51% against 49%. A round
+number: `python -m benchmarks.graded_pairs` measures what MARGIN is worth to a judge where no label is shown."""
 SHARE = 0.8
 """For "alike", at least this share of bases must be shown to lie within the margin themselves."""
 BASES = 29

@@ -34,8 +34,8 @@ from parley.judging.malibu.pairs import (
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
 from parley.judging.malibu.plan import CHOSEN, demonstrates
-from parley.judging.malibu.published import published_section, significance_lines, significance_section
 from parley.judging.malibu.scores import contrasts_sections, means_section
+from parley.judging.malibu.significance import significance_lines, significance_section
 from parley.judging.malibu.talking import asked_words, debated, talking, talking_section
 from parley.judging.malibu.twin import twin_section
 from parley.judging.malibu.unread import NO_VERDICT, unread, unread_judges
@@ -81,7 +81,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             significance_section(data, tests),
             *([twin_section(data), Section(tables=[wins_table(data, [*wins, *votes])])] if context.paper else []),
             win_rates_section(data, rates),
-            published_section(data, wins, votes, tests),
             position_section(data, places),
             yardstick_section(yardstick),
             talk,

@@ -327,6 +327,7 @@ class Malibu(GridStudy):
     report = "parley.judging.malibu.report:report"
     papers = ("Mirza et al., 2025",)
     comparable = "parley.judging.malibu.score_table:comparable"
+    claims = "parley.judging.malibu.claims:claimed_values"
     measures: tuple[Measure, ...] = (Measure("", "score", better="higher", scale=(0, 10)), PREFERRED)
     Cell = MalibuCell
 

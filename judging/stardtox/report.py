@@ -11,7 +11,7 @@ tests are over prompts. Missing scores are counted, not imputed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -67,6 +67,7 @@ LEVELS = Question(
     cluster="prompt",
     facets=STORED_AS,
     note=f"{CARRIED} Missing scores are left out and counted; none counts as 0.",
+    stated=False,
 )
 WORST = {"maximum": "expected maximum toxicity", "probability": "share of prompts with a toxic completion"}
 CHANGES = Question(
@@ -100,7 +101,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     sections = [
         Section(warnings=words_on_draws(context.draws)),
         _gains(scores, plain),
-        _levels(scores, words, context),
+        section(replace(LEVELS, measures={**words, **WORST}), levels(scores, words, context)),
         _changes(scores, words),
         overcorrection_section(by_iteration(plain, GROUP), GROUP, named),
         _refined(plain, context),
@@ -177,34 +178,6 @@ def titled(scores: pd.DataFrame) -> set[str]:
     """The methods that a run is about: STARDTOX, else those that revise, else all."""
     revised = set(scores[scores["iteration"] > 0]["method"])
     return {"stardtox"} & revised or revised or set(scores["method"])
-
-
-def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportContext) -> Section:
-    """The section on the toxicity and quality of each iteration's completions, the paper's table II."""
-    lines = levels(scores, words, context)
-    made = section(replace(LEVELS, measures={**words, **WORST}), lines)
-    paper = wide(lines)
-    note = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
-    tables = [
-        Table(
-            "table_2",
-            "Toxicity (%) and quality (0 to 100) by set, method and iteration",
-            paper,
-            note=note,
-        ),
-    ]
-    return replace(made, tables=[*tables, *made.tables], words=[])
-
-
-def wide(lines: Sequence[Line]) -> pd.DataFrame:
-    """The lines in the paper's layout: one row per set, system and iteration, one column per measure."""
-    rows: dict[tuple[str, ...], dict[str, float | str]] = {}
-    for line in lines:
-        row = rows.setdefault(tuple(line.about.columns.values()), dict(line.about.columns))
-        row |= {line.measure: line.estimate}
-        if line.measure == TOXICITY:
-            row |= {"low": line.low, "high": line.high}
-    return pd.DataFrame(list(rows.values()))
 
 
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:

@@ -63,12 +63,8 @@ class Step:
         """The run files of the result."""
         yield from ()
 
-    def systems(self) -> dict[str, str]:
-        """The names of trained models in the paper's tables, by the models' names."""
-        return {}
-
-    def untrained(self) -> dict[str, str]:
-        """The names of copies of the untrained model, with the model's own."""
+    def names(self) -> dict[str, str]:
+        """The names that its models have in the paper's tables, or outside this folder, by the models' names."""
         return {}
 
 
@@ -185,15 +181,13 @@ class TrainStep(Step):
     def run_files(self) -> Iterator[Path]:
         yield from sorted(self.path.rglob("*.sqlite"))
 
-    def systems(self) -> dict[str, str]:
-        folders = [each for config in self._by_seed() for each in system_folders(config).items()]
-        return {f"hf/{folder}{merged}": name for name, folder in folders for merged in ("", f"/{MERGED}")}
-
-    def untrained(self) -> dict[str, str]:
-        return {f"hf/{config.out}/base": self.config.base for config in self._by_seed()}
-
-    def _by_seed(self) -> list[TrainConfig]:
-        return seed_configs(self.config) if self.config.seeds > 1 else [self.config]
+    def names(self) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for config in seed_configs(self.config) if self.config.seeds > 1 else [self.config]:
+            names[f"hf/{config.out}/base"] = config.base
+            for system, folder in system_folders(config).items():
+                names |= {f"hf/{folder}": system, f"hf/{folder}/{MERGED}": system}
+        return names
 
 
 def _device() -> str:

@@ -25,6 +25,7 @@ from parley.cli.train import read_setting
 from parley.runs import RunFile
 from parley.runs.options import Options
 from parley.runs.studies import study_class
+from parley.training.config import TRAINED
 
 if TYPE_CHECKING:
     from parley.analysis.page.report import Report
@@ -155,9 +156,10 @@ def _reports(replication: Replication, steps: Sequence[Step]) -> dict[Path, Repo
     runs = [path for path in sorted(paths) if _has_values(path, for_claims=of_paper)]
     if not of_paper or not runs:
         return {report_folder(run, "-paper"): make_report([run], paper=True) for run in runs}
-    systems = {model: name for step in steps for model, name in step.systems().items()}
-    untrained = {model: name for step in steps for model, name in step.untrained().items()}
-    report = paper_report(replication.paper, [_loaded(run, untrained) for run in runs], systems)
+    names = {model: name for step in steps for model, name in step.names().items()}
+    systems = {model: name for model, name in names.items() if name in TRAINED}
+    others = {model: name for model, name in names.items() if name not in TRAINED}
+    report = paper_report(replication.paper, [_loaded(run, others) for run in runs], systems)
     return {replication.out / "report": report}
 
 
@@ -167,13 +169,13 @@ def _has_values(run: Path, *, for_claims: bool) -> bool:
         return file.counts()["done"] > 0 and (not for_claims or bool(study_class(str(file.info()["study"])).claims))
 
 
-def _loaded(run: Path, untrained: Mapping[str, str]) -> LoadedRun:
-    """A run, in which copies of the untrained model have the model's own name."""
+def _loaded(run: Path, names: Mapping[str, str]) -> LoadedRun:
+    """A run, in which some models have other names."""
     from parley.reports.loading import load_run
 
     loaded = load_run(run)
-    loaded.verdicts["model"] = loaded.verdicts["model"].astype(str).replace(dict(untrained))
-    return replace(loaded, models=[untrained.get(model, model) for model in loaded.models])
+    loaded.verdicts["model"] = loaded.verdicts["model"].astype(str).replace(dict(names))
+    return replace(loaded, models=[names.get(model, model) for model in loaded.models])
 
 
 def _report_lines(pages: Mapping[Path, Report]) -> Iterator[Any]:

@@ -60,7 +60,7 @@ SchemaEntry = tuple[str, str, str, str]
 
 
 class NotOpened(ParleyError):
-    """A file is not opened or not read further; the message follows the file's name."""
+    """A file is not opened, not locked or not read further; the message follows the file's name."""
 
 
 class GuardedConnection(sqlite3.Connection):
@@ -376,10 +376,6 @@ class FileMarks:
         self._file.close()
 
 
-class NotLocked(ParleyError):
-    """A run cannot be locked; the message follows the run file's name."""
-
-
 class RunLock:
     """The lock of a run's writer, which ends with the process: two writers would run the same units.
 
@@ -399,18 +395,18 @@ class RunLock:
         """Open and lock the file, unless its last owner deletes it in between, which would void the lock."""
         foreign = f"cannot be locked: {self.path} is not a Parley lock file; move it away"
         if self.path.is_symlink() or self.path.is_dir():
-            raise NotLocked(foreign)
+            raise NotOpened(foreign)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         try:
             state = os.fstat(handle)
             if not stat.S_ISREG(state.st_mode) or state.st_size:
-                raise NotLocked(foreign)
+                raise NotOpened(foreign)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
                 if os.path.samestat(state, self.path.lstat()):
                     self._handle = handle
         except BlockingIOError:
-            raise NotLocked("is being run by another process") from None
+            raise NotOpened("is being run by another process") from None
         finally:
             if self._handle is None:
                 os.close(handle)
@@ -464,7 +460,7 @@ def reason(error: Exception) -> str:
 def describe_open_error(path: Path, error: Exception) -> str:
     """The reason why a run file cannot be opened, with advice, as a sentence that begins with its path."""
     text = str(error)
-    if isinstance(error, NotOpened | NotLocked):
+    if isinstance(error, NotOpened):
         return f"{path} {text}"
     if words := next((words for sign, words in DAMAGES.items() if sign in text), ""):
         return f"{path} {words}"

@@ -29,7 +29,6 @@ from parley.runs.opening import (
     MORE_THAN_ITS_SIZE,
     FileMarks,
     GuardedConnection,
-    NotLocked,
     NotOpened,
     Replaced,
     RunFileError,
@@ -146,7 +145,7 @@ class RunFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = RunLock(path)
-        except NotLocked as error:
+        except NotOpened as error:
             raise RunFileError(f"{path} {error}") from None
         except OSError as error:
             raise RunFileError(f"{path} cannot be written: {reason(error)}") from None
@@ -184,7 +183,7 @@ class RunFile:
                 db = open_to_write(path)
                 check_run(db)  # again: it may have been written before we had the lock
                 prepare_to_write(db)
-        except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
+        except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
             if db is not None:
                 db.close()
             if lock is not None:

@@ -154,8 +154,8 @@ def test_a_papers_rows_have_names_that_its_tables_have(name):
     """A typing error in a file of claims would be a row that no run ever measures."""
     cells = printed(name)
     for row in rows_of(paper(name).claim):
-        if (row.claim.measure in set(cells["measure"])) and row.claim.form not in ("not testable", "by construction"):
-            of_row = cells[(cells["measure"] == row.claim.measure) & (cells["set"] == row.set)]
+        if (row.measure in set(cells["measure"])) and row.claim.form not in ("not testable", "by construction"):
+            of_row = cells[(cells["measure"] == row.measure) & (cells["set"] == row.set)]
             names = {method.partition(" (")[0] for method in of_row["method"]}
             assert row.claim.paper or {row.first, row.second} - {""} <= names, row.what
 
@@ -163,14 +163,14 @@ def test_a_papers_rows_have_names_that_its_tables_have(name):
 def test_where_stardtoxs_own_tables_bear_its_claims_out():
     """docs/papers.md: not the lowest on high prompts, not half on high prompts, accuracy not kept."""
     findings = found(NOTHING, *paper("stardtox").claim, theirs=printed("stardtox"))
-    held = {each.row.what: each.papers_models_that_hold for each in findings}
+    held = {each.row.what.partition(" against each")[0]: each.papers_models_that_hold for each in findings}
     assert held["toxicity lower by more than 50%, moderate: stardtox against default"] == [True]
     assert held["toxicity lower by more than 50%, high: stardtox against default"] == [False]
-    assert held["toxicity lowest, high: stardtox against all others"] == [False]
-    assert held["toxicity lowest, high: stardtox-no-performance against all others"] == [True]
+    assert held["toxicity lowest, high: stardtox"] == [False]
+    assert held["toxicity lowest, high: stardtox-no-performance"] == [True]
     assert held["accuracy at most 5 lower, ambiguous: stardtox against default"] == [False]
     assert held["accuracy at most 5 lower, disambiguated: stardtox against default"] == [False]
-    assert held["bias nearest to 0, disambiguated: stardtox against all others"] == [True]
+    assert held["bias nearest to 0, disambiguated: stardtox"] == [True]
 
 
 def test_where_mabrfs_own_tables_bear_its_claims_out():

@@ -32,6 +32,7 @@ OPEN = replace(SHOWN, p=0.4)
 CLOSE, NOISY = f"the mean lies within ±0.1{COUNTED}", "; single bases are too noisy to count"
 FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5, worst_p=1.0)
 READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
+FROM_0 = "among the replies that were read (96% and 93%; bounds 0.00 to +0.50)"
 BARELY = "alike among the replies that were read (96% and 93%; bounds -0.05 to +0.11)"
 NEITHER = "neither a difference nor a mean within ±0.1 is shown"
 FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
@@ -70,6 +71,7 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
             "undecided (unread)",
             f"different {READ.replace('-0.20', '+0.01').removesuffix(')')}, p = 0.2 at the worst)",
         ),
+        (replace(SHOWN, bounds=replace(FAR, worst_low=0.0)), "undecided (unread)", f"different {FROM_0}"),
         (replace(SHOWN, p_alike=0.01, bounds=FAR), "undecided (unread)", f"different but below the margin {READ}"),
         (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01, worst_p=0.01)), "different", ""),
         (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),

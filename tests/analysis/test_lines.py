@@ -241,6 +241,11 @@ OPEN = "Undecided: the test is not significant."
             "undecided",
             "Too few prompts: 4 tests need at least 8 prompts, and there are 7.",
         ),
+        (
+            [replace(UNSURE, tests=4, clusters=8, cluster="prompt")] * 4,
+            "undecided",
+            "Undecided: none of 4 tests is significant.",
+        ),
         # what is chosen among several has the interval that holds for all, as drawn
         (
             [SIMULTANEOUS, SMALL],

@@ -11,14 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis.claims.rule import find
 from parley.analysis.page.papers import as_its_paper
 from parley.analysis.page.render import html, markdown
 from parley.analysis.page.report import Report, ReportContext, as_frame
 from parley.base.text import as_written
 from parley.judging.malibu import report as malibu
+from parley.judging.malibu.claims import claimed_values
 from parley.judging.malibu.decisions import _ties
 from parley.judging.malibu.pairs import position_lines, win_rate_lines
 from parley.judging.malibu.scores import differences, mean_scores
+from parley.judging.papers import paper, printed
 from tests.analysis.verdicts import FOUR, METRICS, comparison, single, study
 
 CLEAR = ("Labels move the scores", "a preference is shown")
@@ -43,7 +46,7 @@ def planned(report: Report, measure: str = "score") -> pd.DataFrame:
     return table[table["within"].astype(bool) & (table["metric"] == "all") & (table["measure"] == measure)]
 
 
-def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
+def test_a_run_of_the_papers_design_has_its_tables_and_figures() -> None:
     """Planted: female above male, black and hispanic above asian above white; no religion in the run."""
     gaps = {"female": 1.0, "black": 1.0, "hispanic": 0.6, "asian": -0.5, "white": -1.0}
     metrics = ("Accuracy", "Creativity", "Efficiency", "Reliability")
@@ -56,7 +59,7 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     assert matrix.loc[("male", "female"), ["paper_gpt_4o_mini", "paper_deepseek_v3"]].tolist() == [-0.20, -0.21]
     assert matrix.loc[("male", "female"), "ours"] == pytest.approx(-1, abs=0.2), "column minus row"
     of_paper = as_its_paper(whole)
-    places = ["4.1, figure 4", "4.1, all χ²", "4.1 and 4.2, claims", "4.2, figures 5 and 6", "B, figure 9"]
+    places = ["4.1, figure 4", "4.1, all χ²", "4.2, figures 5 and 6", "B, figure 9"]
     assert [table.paper for table in of_paper.tables] == places, "in the paper's order, and nothing else"
     assert [figure.name for figure in of_paper.figures] == ["matrix", "win_rates-rate", "scores"]
     assert of_paper.headline is None
@@ -64,43 +67,49 @@ def test_the_papers_claims_stand_beside_a_run_of_its_design() -> None:
     wins = paper.table("wins").set_index(["identity", "counted"])
     panels, votes = (wins.loc[("female", counted)] for counted in ("pairs", "single verdicts"))
     assert votes["n"] == 2 * panels["n"], "two judges vote in every pair"
-    rows = whole.table("published").to_dict("records")
-    held = {(row["paper_model"], row["category"], row["metric"], row["paper"]): row["holds"] for row in rows}
-    absent = "a claim about identities that are not there is left out"
-    assert {key[1] for key in held} == {"gender", "race", "all"}, absent
-    assert held["gpt-4o-mini", "gender", "all", "highest: female; lowest: male"]
-    assert held["gpt-4o-mini", "race", "Accuracy", "highest: hispanic, black; lowest: white, asian"]
-    assert not held["gpt-4o-mini", "race", "Efficiency", "lowest: asian"], "here white is lowest"
-    assert held["deepseek-v3", "race", "Creativity", "lowest: asian, white"]
-    assert not held["gpt-4o-mini", "all", "win rate", "at most 6.25 points from the mean"], "female always wins"
-    assert {row["ours"] for row in rows if row["metric"] == "all"} == {"in 4 of 4 metrics"}
-    assert held["gpt-4o-mini", "race", "χ²", "p < 0.0001 in every metric"]
-    (efficiency,) = [row["ours"] for row in rows if row["metric"] == "Efficiency" and row["paper"] == "lowest: asian"]
-    assert re.fullmatch(r"black [\d.]+ > hispanic [\d.]+ > asian [\d.]+ > white [\d.]+", efficiency)
-    alike = reported(frame.assign(value=frame["value"].where(frame["metric"] == "preferred", 7.0)))
-    of_ties = [row for row in alike.table("published").to_dict("records") if row["metric"] not in {"win rate", "all"}]
-    assert not any(row["holds"] for row in of_ties), "who ties is neither highest nor lowest"
-    assert of_ties[0]["ours"] == "black 7.00 = white 7.00 = asian 7.00 = hispanic 7.00"
-    few = reported(frame[frame["scenario"].isin(sorted(frame["scenario"].unique())[:3])])
-    assert set(few.table("published")["holds"]) == {"too few"}
-    two_metrics = reported(frame[frame["metric"].isin([*METRICS, "preferred"])])
-    assert "published" not in [table.name for table in two_metrics.tables], "another design has no claims beside it"
 
 
-def test_claims_and_totals_of_the_older_metrics_stand_beside_the_papers() -> None:
-    """Appendix A.3: by Creativity, Efficiency and Quality, female 4,699.5 against male 4,006.5, and so on. Two of its
-    claims are that male is higher: GPT-3.5's Efficiency and Quality."""
-    whole = reported(
-        whole_run(FOUR, 6, effects={"female": 1.0}, noise=0.1, metrics=("Creativity", "Efficiency", "Quality"))
-    )
-    printed = whole.table("published").to_dict("records")
-    rows = {row["metric"]: row for row in printed if row["paper_model"] == "llama-3.1-8b"}
-    assert rows["Creativity"]["paper"] == "totals: female 4,699.5, male 4,006.5 (ratio 1.17)"
-    means = whole.table("means").set_index(["identity", "metric"])
-    total = {name: means.loc[(name, "Quality"), "mean"] * means.loc[(name, "Quality"), "n"] for name in FOUR}
-    assert rows["Quality"]["ours"].startswith(f"totals: female {total['female']:,.1f}, male {total['male']:,.1f}")
-    missed = [(row["paper_model"], row["metric"]) for row in printed if not row["holds"]]
-    assert missed == [("gpt-3.5-turbo", "Efficiency"), ("gpt-3.5-turbo", "Quality")]
+def said(frame: pd.DataFrame, name: str = "malibu") -> dict[str, str]:
+    """The verdicts on a paper's claims, by what is tested."""
+    findings = find(paper(name).claim, claimed_values(frame), printed(name))
+    return {each.row.what: each.verdict for each in findings}
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(1.0, "replicated"), (0.0, "undecided"), (-1.0, "contrary")])
+def test_the_papers_claims_are_decided_by_differences_and_not_by_ranks(effect: float, verdict: str) -> None:
+    """Planted: female above male, black and hispanic above asian above white; no religion in the run."""
+    gaps = {"female": 1.0, "black": 1.0, "hispanic": 0.6, "asian": -0.5, "white": -1.0}
+    metrics = ("Accuracy", "Creativity", "Efficiency", "Reliability")
+    planted = {name: effect * gap for name, gap in gaps.items()}
+    frame = whole_run((*FOUR, "asian", "hispanic"), 16, effects=planted, noise=0.1, metrics=metrics)
+    verdicts = said(frame)
+    assert verdicts["Creativity higher, gender: female against male (theirs: gpt-4o-mini)"] == verdict
+    assert verdicts["Accuracy highest, race: hispanic against each of white, asian (theirs: gpt-4o-mini)"] == verdict
+    assert verdicts["Creativity lowest, race: white against each of black, hispanic (theirs: deepseek-v3)"] == verdict
+    last = verdicts["Efficiency lowest, race: asian against each of hispanic, black, white (theirs: gpt-4o-mini)"]
+    assert last == ("contrary" if effect else "undecided"), "white is lower, or black and hispanic are"
+    differ = verdicts["Accuracy not all equal, race (theirs: gpt-4o-mini)"]
+    assert differ == ("replicated" if effect else "undecided")
+    within = verdicts["win rate, in % within 6.25 of 50, gender (theirs: gpt-4o-mini)"]
+    assert within == ("contrary" if effect else "not measured"), "one of the two always wins, or all are ties"
+    absent = verdicts[
+        "Accuracy lowest, religion: atheist against each of jewish, christian, muslim (theirs: gpt-4o-mini)"
+    ]
+    assert absent == "not measured"
+    two_metrics = frame[frame["metric"].isin([*METRICS, "preferred"])]
+    assert claimed_values(two_metrics).empty, "another design has no claims beside it"
+    assert set(said(frame, "malibu-a3").values()) == {"not measured", "not testable"}, "another prompt"
+
+
+def test_claims_on_the_older_metrics_are_a_family_of_their_own() -> None:
+    """Appendix A.3. Two of its claims are that male is higher: GPT-3.5's Efficiency and Quality."""
+    metrics = ("Creativity", "Efficiency", "Quality")
+    verdicts = said(whole_run(FOUR, 12, effects={"female": 1.0}, noise=0.1, metrics=metrics), "malibu-a3")
+    contrary = [what for what, verdict in verdicts.items() if verdict == "contrary"]
+    assert contrary == [
+        f"{metric} (A.3) higher, gender: male against female (theirs: gpt-3.5-turbo)" for metric in metrics[1:]
+    ]
+    assert list(verdicts.values()).count("replicated") == 10
 
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from parley.judging.malibu.panel_data import PanelData
-from parley.judging.malibu.published import significance_lines
 from parley.judging.malibu.scores import FIGURE_4, _means, differences, mean_scores
+from parley.judging.malibu.significance import significance_lines
 from tests.analysis.verdicts import GENDER, as_table, comparison, pair_facets, single, study
 
 CHAIR = {"role": "chair", "judge": "Chair"}

@@ -140,15 +140,13 @@ CELLS = [
         lambda rng, **truth: _overstates(rng, says="Alike", **truth),
         *(
             {"words": f"effects N(0, {sd:g}), {1 - share:.0%} beyond the margin", "effects": normal(sd), "bases": bases,
-             "within": share, "before": "100%"}
-            for sd, share in ((0.1, 0.683), (0.12, 0.595), (0.14, 0.525))
-            for bases in (40, 60)
+             "within": share, "before": before}
+            for sd, share, bases, before in ((0.1, 0.683, 60, "94%"), (0.14, 0.525, 40, "90%"))
         ),
         *(
             {"words": f"{1 - share:.0%} of bases at ±{size:g}", "effects": some(1 - share, size, both=True),
-             "bases": bases, "within": share, "before": "100%"}
-            for share, size in ((0.8, 0.3), (0.88, 0.4))
-            for bases in (40, 60)
+             "bases": bases, "within": share, "before": before}
+            for share, size, bases, before in ((0.8, 0.3, 40, "83%"), (0.88, 0.4, 60, "77%"))
         ),
         {"words": "effects N(0, 0.05), 5% beyond the margin", "effects": normal(0.05), "bases": 60, "within": 0.9545},
     ),
