@@ -213,11 +213,13 @@ def single_clusters(lines: Sequence[Line], verb: str = "do") -> str:
     bases = f"{fewest.cluster}s"
     if math.isnan(within):
         return f"; single {bases} are too noisy to count"
-    where, each = (f" where fewest {verb}", "in each, ") if len(counts) > 1 else ("", "")
-    known = "one scenario each: how noisy they are is unknown"
-    if not math.isnan(low):
-        known = f"{each}at least {math.floor(100 * low)}% of such {bases} {verb}"
-    return f", and so {verb} {within:.0f} of {fewest.clusters} {bases}{where} ({known})"
+    count = f"{within:.0f} of {fewest.clusters} {bases}"
+    if math.isnan(low):
+        return f", and so {verb} {count} (one scenario each: how noisy they are is unknown)"
+    least = f"at least {math.floor(100 * low)}% of such {bases}"
+    if len(counts) > 1:
+        return f", and so {verb} {least} in each, {count} where fewest {verb}"
+    return f", and so {verb} {count} ({least} {verb})"
 
 
 def together(verdicts: Iterable[Conclusion]) -> Conclusion:

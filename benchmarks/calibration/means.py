@@ -92,6 +92,17 @@ DATA: dict[str, Draw] = {
     "four fifths 0, else skewed": lambda rng, n, shift: mostly_zero(rng, n, shift, 0.8),
     "t with 2.2 degrees of freedom": lambda rng, n, shift: rng.standard_t(2.2, n) + shift * 3,
     "gamma, shape ½": lambda rng, n, shift: rng.gamma(0.5, 1, n) - 0.5 + shift * 0.707,
+    "a fifth five times as variable": lambda rng, n, shift: unequal_spread(rng, n, shift, 0.2, 5),
+    "Laplace": lambda rng, n, shift: rng.laplace(0, 1, n) + shift * np.sqrt(2),
+    "Pareto, α 3": lambda rng, n, shift: rng.pareto(3, n) - 0.5 + shift * 0.866,
+    "lognormal, in whole points": lambda rng, n, shift: np.rint(2 * rng.lognormal(0, 1, n)) - 3.296 + shift * 4.33,
+    "two humps": lambda rng, n, shift: rng.choice([-0.5, 0.5], n) + rng.normal(0, 0.2, n) + shift * 0.539,
+    "half 0, else t(3)": lambda rng, n, shift: np.where(
+        rng.random(n) < 0.5, 0.0, rng.standard_t(3, n) + shift * np.sqrt(6)
+    ),
+    "a twentieth falls by 1": lambda rng, n, shift: (
+        np.where(rng.random(n) < 0.05, -1.0, 1 / 19) + rng.normal(0, 0.1, n) + shift * 0.25
+    ),
     "two groups, each lognormal": lambda rng, n, shift: (
         (rng.lognormal(0, 1, n) - np.exp(0.5)) * rng.choice([-1, 1, 1], n) + shift * 2.16
     ),
@@ -122,14 +133,17 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shift", type=float, default=0.0, help="true difference in standard errors (default: 0)")
+    parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS, help="how many clusters the studies have")
+    parser.add_argument("--only", default="", metavar="TEXT", help="data with this in their name")
     parser.add_argument("--before", default="", metavar="COMMIT", help="beside the sign flips of this commit")
     options = parser.parse_args()
     tests = [*([sign_flips(options.before).sign_flip_p] if options.before else []), mean_p]
-    print(f"| {options.studies} studies, difference of {options.shift:+g} | {' | '.join(map(str, CLUSTERS))} |")
-    print(f"|---|{'---|' * len(CLUSTERS)}")
-    for name, draw in DATA.items():
+    print(f"| {options.studies} studies, difference of {options.shift:+g} | {' | '.join(map(str, options.clusters))} |")
+    print(f"|---|{'---|' * len(options.clusters)}")
+    for name, draw in ((name, draw) for name, draw in DATA.items() if options.only in name):
         cells = [
-            [rates(draw, n, options.shift, options.studies, options.seed, test) for test in tests] for n in CLUSTERS
+            [rates(draw, n, options.shift, options.studies, options.seed, test) for test in tests]
+            for n in options.clusters
         ]
         for place, level in enumerate(LEVELS):
             shown = (" → ".join(f"{100 * rate[place]:.1f}" for rate in of_size) for of_size in cells)

@@ -205,4 +205,8 @@ def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str,
         to = " ".join(generalises_to(data.verdicts)) or (
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )
-        yield to
+        clusters = max((line.clusters or 0 for line in planned), default=0)
+        kinds = (
+            f" No test covers kinds of {data.cluster_noun} that are rarer than 3 in {clusters}: none may be among them."
+        )
+        yield to + kinds * (clusters > 3)

@@ -53,8 +53,8 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
     if different:
         largest = max(different, key=lambda line: (line.about.family == PAIRS, abs(line.estimate)))
         small = [line for line in different if line.verdict == SMALL]
-        below = f"by less than our margin of {margin:g} points{single_clusters(small)}"
-        below = f" ({f'in {len(small)} of them ' * (len(small) < len(different))}{below})" if small else ""
+        below = f"below our margin of {margin:g} points{single_clusters(small, 'are')}"
+        below = f" ({f'{len(small)} of them ' * (len(small) < len(different))}{below})" if small else ""
         largest_of = (
             "" if len(different) == 1 else f"the largest {'pair' if largest.about.family == PAIRS else PRIMARY}: "
         )

@@ -65,6 +65,8 @@ DATA = {
 }
 SEARCH, ARTICLES = "search", "articles"
 """The value in braces for a search engine, and the folder of {data} that is searched instead of the web."""
+TRAINING = "training"
+"""The extra that trains, as a value in braces."""
 
 
 class NotHere(ParleyError):
@@ -155,8 +157,7 @@ class Replication:
         if isinstance(config, ExportSettings):
             return ExportStep(step.name, step.about, path, config)
         if isinstance(config, TrainConfig):
-            if missing_extra("training"):
-                raise NotHere(MISSING)
+            self._value(TRAINING)
             return TrainStep(step.name, step.about, path, config)
         path = path.with_name(f"{step.name}.sqlite")
         given = config.model_dump(include=config.model_fields_set)
@@ -207,8 +208,10 @@ class Replication:
             return self._find(DATA[name])
         if name == SEARCH:
             return self._search_engine()
+        if name == TRAINING and missing_extra(TRAINING):
+            raise NotHere(MISSING)
         base = self.model.partition("?")[0] if provider_of(self.model).embedded else DEFAULT_MODEL
-        return str({"model": self.model, "data": self.data, "out": self.out, "base": base}[name])
+        return str({"model": self.model, "data": self.data, "out": self.out, "base": base, TRAINING: TRAINING}[name])
 
     def _find(self, wanted: DataFile) -> str:
         for above, pattern in product(("", "*/", "*/*/"), wanted.patterns):  # rglob would not follow links

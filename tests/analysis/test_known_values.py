@@ -67,6 +67,7 @@ ANSCOMBE = (
     [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5, 3],
     [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68, NAN],
 )
+ZERO = "differences are exactly 0, so that p may be too small"
 RUN = stats.ttest_1samp(np.arange(-9, 17), 0)
 TWENTY_THREE = pd.DataFrame(np.random.default_rng(0).normal(size=(23, 3)))
 
@@ -228,6 +229,9 @@ LINES: list[tuple[Callable[[], Any], dict[str, Any], float]] = [
     (lambda: mean_test(np.repeat([1.0, -3.0], [24, 6])), {"p": 2 * stats.t.sf(0.5869849, 29)}, 1e-6),
     # skewed the other way: Student's, as Hall's p is smaller
     (lambda: mean_test(np.repeat([-1.0, 3.0], [21, 9])), {"p": 2 * stats.t.sf(0.2 / math.sqrt(3.36 / 29), 29)}, 1e-9),
+    # Half of the differences are 0, and the others vary in size
+    (lambda: mean_test([0.0] * 6 + [1, 2, 3, 4, 5, 6]), {"note": f"6 of 12 {ZERO}", "p": 2 / 2**6}, 0.03),
+    (lambda: mean_test([0.0] * 6 + [1.0] * 6), {"note": "", "p": 2 / 2**6}, 1e-12),  # of one size: the sign test's
     (lambda: mean_test([*range(-12, 13), 40.0]), {"p": stats.ttest_1samp([*range(-12, 13), 40.0], 0).pvalue}, 1e-9),
     # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
     (

@@ -12,8 +12,10 @@ import pytest
 from parley.analysis.effects import (
     Estimand,
     Question,
+    Scale,
     against,
     answer,
+    bootstrapped,
     by_cluster,
     corrected,
     corrected_differences,
@@ -22,7 +24,7 @@ from parley.analysis.effects import (
     successive,
 )
 from parley.analysis.page.report import Report, answered, joined
-from parley.analysis.say import Forest, format_cells, headline, in_numbers, interval
+from parley.analysis.say import Forest, format_cells, headline, in_numbers, interval, number_format, out_of_reach
 from parley.analysis.stats.results import About, Conclusion, Contrast, Estimate, Line
 
 HELP = Question(
@@ -180,6 +182,43 @@ def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_eq
     assert sum(by_row.values()) / 3 == pytest.approx(0.6)
     assert by_row["b"] == pytest.approx(0.6 + 3 * 3 / 5 * (2 / 3 - 0.6)), "what the cluster adds, times three"
     assert by_cluster(values, clusters, 0.9) == {}, "another statistic"
+    unread, named = pd.Series([3.0, 3.0, math.nan, -3.0 + 1e-15]), pd.Series(["z", "z", "unread", "a"])
+    near_0 = by_cluster(unread, named, 0.0)
+    assert list(near_0.items()) == [("z", 3.0), ("a", -3.0 + 1e-15)], "in the rows' order"
+
+
+def test_a_bootstrapped_level_counts_clusters_equally_unless_rows_are_to_count() -> None:
+    values, clusters = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0] * 4), pd.Series([*"abbbc", *"deeef", *"ghhhi", *"jkkkl"])
+    assert bootstrapped(20)(values, clusters).estimate == pytest.approx(5 / 9)
+    assert bootstrapped(20, by_row=True)(values, clusters).estimate == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "scale", "reference", "written"),
+    [
+        (20.0, "points", 0.0, "+20.0"),  # from 20 points on, one decimal
+        (19.5, "points", 0.0, "+19.50"),
+        (-0.001, "points", 0.0, "0.00"),
+        (0.625, "share", 0.0, "+62.5%"),
+        (0.625, "share", 0.5, "62%"),
+    ],
+)
+def test_a_plots_numbers_have_the_decimals_of_its_largest(
+    estimate: float, scale: Scale, reference: float, written: str
+) -> None:
+    only = Forest("plot", "How much?", "points", (line("a", estimate, 0.0, 0.0, 1.0, ""),), reference, scale)
+    assert number_format(only)(estimate) == written
+    assert number_format(replace(only, lines=()))(0.25) in ("+0.25", "+25.0%", "25%"), "a plot without lines"
+
+
+def test_too_few_clusters_for_any_test_are_noted_by_the_smallest_family() -> None:
+    def family(tests: int, clusters: int) -> list[Line]:
+        return [replace(UNSURE, p=0.2, clusters=clusters)] * tests
+
+    few = "With 5 bases no difference could be significant: 1 test needs at least 6 bases."
+    assert list(out_of_reach("base", family(1, 5), family(3, 5))) == [few]
+    assert list(out_of_reach("base", family(1, 6), family(3, 6))) == []
+    assert list(out_of_reach("base", [replace(UNSURE, p=math.nan, clusters=2)])) == [], "nothing is tested"
 
 
 def line(label: str, estimate: float, low: float, high: float, p: float, verdict: Conclusion) -> Line:
@@ -207,7 +246,7 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
 COUNTED = {"clusters_within": 57, "clusters_within_low": 0.8761}
 WITHIN = replace(UNSURE, clusters=60, verdict="alike", margin=0.1, cluster="base", also=COUNTED)
 SO_DO = "and so do 57 of 60 bases (at least 87% of such bases do)"
-SO_DO_ALL = "and so do 57 of 60 bases where fewest do (in each, at least 87% of such bases do)"
+SO_DO_ALL = "and so do at least 87% of such bases in each, 57 of 60 bases where fewest do"
 UNTESTED, UNBOUNDED = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
 FEW = replace(UNBOUNDED, p_adjusted=math.nan, cluster="base", tests=15, clusters=6)
 BLOCKED = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")

@@ -30,5 +30,8 @@ def test_the_whole_chain_is_one_command(parley: Callable[..., Any], place: Path,
     assert "results" not in replicated.err
     assert "RLAIF is not measured: " in replicated.err, "a simulated labeller finds no answer of this model better"
     assert replicated.status == 1
+    claims = (place / "runs/report/tables/claims.csv").read_text("utf-8")
+    assert "RLDF against Default" in claims
+    assert not (place / "runs/table1.sqlite").exists(), "the evaluation has the baselines, of the model that is trained"
     report = (place / "runs/policy/evaluate/report/report.html").read_text("utf-8")
     assert all(system in report for system in ("SFT", "RLDF", "CoT", "FairThinking"))
