@@ -17,7 +17,7 @@ from parley.cli.dry_run import dollars, total
 from parley.cli.flags import Positional, Repeated
 from parley.cli.paper_plan import NotHere, Replication, papers
 from parley.cli.paper_steps import Step, StudyStep
-from parley.cli.report import paper_lines, report_folder, write_page
+from parley.cli.report import paper_lines, write_page
 from parley.cli.shared import need_analysis
 from parley.cli.signals import STOPPED_IN_TIME
 from parley.cli.tables import cell_table
@@ -79,10 +79,9 @@ class Replicate(Options, Command):
         data = {"out": replication.out, "missing": missing}
         if status in (STOPPED_IN_TIME, 130):
             return Answer(data, status=status)
-        reports = _reports(replication, steps)
-        pages = {write_page(report, folder): report for folder, report in reports.items()}
-        data["reports"] = [report.data() for report in reports.values()]
-        return Answer(data, _report_lines(pages), status)
+        report = _report(replication, steps)
+        page = write_page(report, replication.out / "report")
+        return Answer({**data, "report": report.data()}, [*paper_lines(report), f"page: {page}"], status)
 
     def _folder(self) -> Path:
         name = re.sub(r"[^A-Za-z0-9.]+", "-", self.model.partition("?")[0].partition("/")[2]).strip("-")
@@ -144,29 +143,22 @@ def _dry_run_lines(
     yield f"run files: {replication.out}"
 
 
-def _reports(replication: Replication, steps: Sequence[Step]) -> dict[Path, Report]:
-    """The paper's page over all runs, or each run's as long as the paper's claims are not written down; by folder."""
-    from parley.judging.papers import PAPERS
-    from parley.reports import make_report  # loads pandas and matplotlib
-    from parley.reports.papers import paper_report
+def _report(replication: Replication, steps: Sequence[Step]) -> Report:
+    """The paper's claims over all runs of the folder."""
+    from parley.reports.papers import paper_report  # loads pandas and matplotlib
 
     # Other processes may have run other steps.
-    paths = {*replication.out.glob("*.sqlite"), *(path for step in steps for path in step.run_files())}
-    of_paper = replication.paper in PAPERS
-    runs = [path for path in sorted(paths) if _has_values(path, for_claims=of_paper)]
-    if not of_paper or not runs:
-        return {report_folder(run, "-paper"): make_report([run], paper=True) for run in runs}
+    runs = {*replication.out.glob("*.sqlite"), *(path for step in steps for path in step.run_files())}
     names = {model: name for step in steps for model, name in step.names().items()}
     systems = {model: name for model, name in names.items() if name in TRAINED}
     others = {model: name for model, name in names.items() if name not in TRAINED}
-    report = paper_report(replication.paper, [_loaded(run, others) for run in runs], systems)
-    return {replication.out / "report": report}
+    return paper_report(replication.paper, [_loaded(run, others) for run in sorted(runs) if _has_values(run)], systems)
 
 
-def _has_values(run: Path, *, for_claims: bool) -> bool:
-    """Whether a run has results, and on request such that papers' claims are about."""
+def _has_values(run: Path) -> bool:
+    """Whether a run has results that a paper's claims are about."""
     with RunFile.open(run) as file:
-        return file.counts()["done"] > 0 and (not for_claims or bool(study_class(str(file.info()["study"])).claims))
+        return file.counts()["done"] > 0 and bool(study_class(str(file.info()["study"])).claims)
 
 
 def _loaded(run: Path, names: Mapping[str, str]) -> LoadedRun:
@@ -176,9 +168,3 @@ def _loaded(run: Path, names: Mapping[str, str]) -> LoadedRun:
     loaded = load_run(run)
     loaded.verdicts["model"] = loaded.verdicts["model"].astype(str).replace(dict(names))
     return replace(loaded, models=[names.get(model, model) for model in loaded.models])
-
-
-def _report_lines(pages: Mapping[Path, Report]) -> Iterator[Any]:
-    for page, report in pages.items():
-        yield from paper_lines(report)
-        yield f"page: {page}"

@@ -38,7 +38,7 @@ def openings(run) -> set[str]:
 
 def test_ours_are_written_edited_and_used(parley, run_file):
     result = parley(*RLDF, "--prompts-to", "mine")
-    assert (result.status, result.out, result.err) == (0, "14 prompts: mine\n", "")
+    assert (result.status, result.out, result.err) == (0, "16 prompts: mine\n", "")
     assert not Path("runs").exists(), "nothing was run"
     assert parley(*RLDF, "--prompts-to", "mine").complaints == ["parley: mine already exists; choose another name"]
     for name in ("rldf/open", "persona/Sixty"):
