@@ -19,7 +19,7 @@ DATA = Path(__file__).parent / "papers"
 STUDIES = DATA.parents[1] / "judging"
 PAPERS = ("malibu", "rldf", "stardtox", "mabrf")
 PRINTED = {
-    "malibu": ("malibu/claims.toml", "malibu/published_matrix.txt"),
+    "malibu": ("malibu/claims.toml", "malibu/claims_a3.toml", "malibu/published_matrix.txt"),
     "rldf": ("rldf/published_bbq.txt", "rldf/published_rubric.txt", "rubric/published_kappa.txt"),
     "stardtox": ("stardtox/published.txt", "bbq/published.txt"),
     "mabrf": ("bbq/mabrf/published.txt", "bbq/mabrf/published_squad.txt"),
@@ -186,24 +186,11 @@ def _numbers(file: Path) -> Iterator[str]:
 
 
 def _claims(file: Path) -> Iterator[str]:
-    """MALIBU's claims: who is said to be highest and lowest; and the totals of its appendix."""
+    """A paper's claims as it words them, with their sections and the numbers that it prints for them."""
     yield f"`judging/{file.relative_to(STUDIES)}`."
-    printed = tomllib.loads(file.read_text("utf-8"))
-    keys = ("model", "category", "metric")
-    for claims in ("claim", "older_claim"):
-        if claims == "older_claim":
-            yield "Appendix A.3, on the older three metrics:"
-        yield _table(
-            *(*keys, "highest", "lowest"),
-            rows=(
-                _row(
-                    *(claim[key] for key in keys),
-                    *(", ".join(claim.get(side, ())) or "–" for side in ("highest", "lowest")),
-                )
-                for claim in printed[claims]
-            ),
-        )
-    yield _table("model", "total of", "female", "male", rows=(_row(*total.values()) for total in printed["totals"]))
+    claims = tomllib.loads(file.read_text("utf-8"))["claim"]
+    rows = (_row(claim["quote"], claim["section"], claim.get("paper", "–")) for claim in claims)
+    yield _table("claim", "section", "printed", rows=rows)
 
 
 def prompts_section() -> Iterator[str]:

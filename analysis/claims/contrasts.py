@@ -210,7 +210,7 @@ def _ordered(row: Row, pair: _Pair) -> Iterator[Comparison]:
 
 def _level(row: Row, pair: _Pair) -> Iterator[Comparison]:
     part = pair.first - row.claim.level
-    yield Comparison(rival="", parts=(part,), opposite=(-part,), shown=_mean(pair.first), means=pair.means)
+    yield Comparison(rival="", parts=(part,), opposite=(-part,), shown=mean_test(pair.first), means=pair.means)
 
 
 def _kept(row: Row, pair: _Pair) -> Iterator[Comparison]:
@@ -224,7 +224,7 @@ def _within(row: Row, pair: _Pair) -> Iterator[Comparison]:
     """Two comparisons: it is below the upper end, and above the lower one."""
     gap, margin = pair.first - row.claim.level, row.claim.margin
     for part in (margin - gap, margin + gap):
-        yield Comparison(rival="", parts=(part,), opposite=(-part,), shown=_mean(pair.first), means=pair.means)
+        yield Comparison(rival="", parts=(part,), opposite=(-part,), shown=mean_test(pair.first), means=pair.means)
 
 
 _FORMS: dict[str, Callable[[Row, _Pair], Iterator[Comparison]]] = {
@@ -236,11 +236,6 @@ _FORMS: dict[str, Callable[[Row, _Pair], Iterator[Comparison]]] = {
     "kept": _kept,
     "within": _within,
 }
-
-
-def _mean(values: Floats) -> Estimate:
-    """The mean with the interval of the test."""
-    return mean_test(values)
 
 
 def _differ(row: Row, table: pd.DataFrame) -> Evidence:

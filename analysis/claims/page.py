@@ -30,12 +30,15 @@ MOST_COLUMNS = 3
 """Columns with two headings each that fit beside each other; a table with more is split by its first heading."""
 
 
-def claims_table(findings: Sequence[Finding], *, simulated: bool = False, title: str = "") -> Table:
+def claims_table(
+    findings: Sequence[Finding], *, simulated: bool = False, unfinished: bool = False, title: str = ""
+) -> Table:
     """The claims with verdicts, one row per claim, set and compared method.
 
     Args:
         findings: The findings.
         simulated: Whether a model is simulated, so that no verdict is said.
+        unfinished: Whether a run is not finished, so that verdicts are not counted.
         title: Title of the table.
     """
     models = {each.model for each in findings if each.model}
@@ -45,7 +48,7 @@ def claims_table(findings: Sequence[Finding], *, simulated: bool = False, title:
     repeated = frame["claim"] == frame["claim"].shift()
     once = frame[list(shown)].assign(claim=frame["claim"].mask(repeated, " "))
     rule = RULE.format(tests=max((each.tests for each in findings), default=0))
-    note = rule if simulated else f"{summary(findings)} {rule}"
+    note = rule if simulated or unfinished else f"{summary(findings)} {rule}"
     return Table(
         "claims", title or "Do the paper's claims hold?", frame, shown, note, "claims", layout=once.set_index("claim")
     )

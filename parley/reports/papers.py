@@ -91,5 +91,6 @@ def _tables(name: str, runs: Sequence[LoadedRun], values: pd.DataFrame) -> tuple
     models = ", ".join(dict.fromkeys(model.partition("?")[0] for model in all_models(runs)))
     simulated = any(SIMULATED in line for line in cautions_on(runs))
     title = f"Do the claims of {of_paper.title} hold? Theirs: {', '.join(of_paper.models)}. Ours: {models}"
-    claims = claims_table(findings, simulated=simulated, title=title)
+    unfinished = any(run.unit_counts["planned"] for run in runs)
+    claims = claims_table(findings, simulated=simulated, unfinished=unfinished, title=title)
     return [claims, *layouts(values, cells, of_paper)], findings
