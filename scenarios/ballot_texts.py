@@ -143,6 +143,7 @@ class BallotWordings(Header, extra="forbid", frozen=True):
             with the `separator` (default: a space).
         question: The question wordings.
         label: The label wordings.
+        placebo: Those of placebo labels, whose {adjective} is the weekday.
     """
 
     prompt: PromptParts
@@ -151,11 +152,13 @@ class BallotWordings(Header, extra="forbid", frozen=True):
     otherwise: dict[str, str] = Field({})
     question: tuple[QuestionWording, ...] = Field(min_length=1)
     label: tuple[LabelWording, ...] = Field(min_length=1)
+    placebo: tuple[LabelWording, ...] = ()
 
     def digest(self) -> str:
-        """The SHA-256 hash of all texts that may be shown."""
+        """The SHA-256 hash of all texts that may be shown; runs with placebo labels have their wordings in `label`."""
         never_shown = {"label": {"__all__": {"implies", "needs"}}}
-        return hashlib.sha256(self.model_dump_json(exclude={"about": True, **never_shown}).encode()).hexdigest()
+        shown = self.model_dump_json(exclude={"about": True, "placebo": True, **never_shown})
+        return hashlib.sha256(shown.encode()).hexdigest()
 
     def label_by_id(self, label_id: str) -> LabelWording:
         """The label wording with this id."""

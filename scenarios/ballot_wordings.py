@@ -84,7 +84,7 @@ def read_ballot_wordings(path: Path) -> BallotWordings:
     wordings = file.validate(BallotWordings)
     # Missing or invalid texts are replaced by the English ones, so that the rest is checked.
     checked = wordings or _corrected(file)
-    for kind in ("label", "question"):
+    for kind in ("label", "question", "placebo"):
         rows = file.table.get(kind)
         ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else []
         for number, row_id in enumerate(ids):
@@ -159,6 +159,9 @@ def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, 
     for identity, forms in wordings.identity.items():
         for key, text in forms.items():
             yield from ((("identity", identity, key), problem) for problem in _problems(text, set(), set()))
+    for number, label in enumerate(wordings.placebo):
+        needed = {"adjective", *(["answer"] if label.place == "beside" else [])}
+        yield from ((("placebo", number, "text"), problem) for problem in _problems(label.text, needed, set()))
     for number, label in enumerate(wordings.label):
         yield from ((("label", number, "text"), problem) for problem in _label_problems(wordings, label))
 

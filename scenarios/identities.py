@@ -1,4 +1,4 @@
-"""Identities: MALIBU's ten labels in three categories, your own from a file, and crossed categories.
+"""Identities: MALIBU's ten labels in three categories, your own from a file, crossed categories, and a placebo.
 
 select(["all"])                 # the paper's ten
 select(["gender", "muslim"])    # a category, a label
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,12 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "race": ("black", "white", "asian", "hispanic"),
     "religion": ("muslim", "jewish", "atheist", "christian"),
 }
+PLACEBO: dict[str, tuple[str, ...]] = {"weekday": ("Tuesday", "Wednesday", "Thursday")}
+"""Labels without meaning, outside "all". Monday and Friday are left out, as they border on the weekend."""
 HEADER = ("schema", "name", "version", "about", "language")
 """Keys at the beginning of any file of scenarios, identities or wordings; optional in a file of identities."""
 ALL: tuple[str, ...] = tuple(label for labels in CATEGORIES.values() for label in labels)
+SHIPPED: tuple[str, ...] = (*ALL, *(label for labels in PLACEBO.values() for label in labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,12 @@ class Identities:
         return next((name for name, labels in self.categories.items() if label in labels), "")
 
     def own_parts(self, label: str) -> tuple[str, ...]:
-        """The parts of a label that the user defined; none for Parley's ten and their crossings.
+        """The parts of a label that the user defined; none for Parley's and their crossings.
 
         Args:
             label: The label.
         """
-        return tuple(part for part in self.parts.get(label, (label,)) if part not in ALL)
+        return tuple(part for part in self.parts.get(label, (label,)) if part not in SHIPPED)
 
     def is_own(self, category: str) -> bool:
         """Whether a category has labels that the user defined.
@@ -67,6 +70,12 @@ class Identities:
             category: The category.
         """
         return any(map(self.own_parts, self.categories[category]))
+
+    def without_placebo(self) -> tuple[Identities, Identities]:
+        """The labels that mean something, and the placebo labels."""
+        of_placebo = {name: labels for name, labels in self.categories.items() if name in PLACEBO}
+        others = {name: labels for name, labels in self.categories.items() if name not in PLACEBO}
+        return replace(self, categories=others), Identities(of_placebo)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Unordered pairs within a category: 13 for the paper's ten labels.
@@ -87,9 +96,9 @@ def select(names: Sequence[str]) -> Identities:
     """Select labels by name, in the order of their lists.
 
     Args:
-        names: Labels, categories, "all", crossed categories ("race+gender"), or .toml files.
+        names: Labels, categories, "all" (without placebo labels), crossed categories ("race+gender"), or .toml files.
     """
-    available = dict(CATEGORIES)
+    available = CATEGORIES | PLACEBO
     forms: dict[str, Mapping[str, str]] = {}
     allowed: dict[str, frozenset[str]] = {}
     requested: list[str] = []
@@ -115,6 +124,8 @@ def select(names: Sequence[str]) -> Identities:
             crossing = {_category_with(labels[0], available) for labels in sides}
             if len(crossing) < len(sides):
                 raise ScenarioError(f"'{name}' crosses a category with itself")
+            if crossing & PLACEBO.keys():
+                raise ScenarioError(f"'{name}' crosses placebo labels, which mean nothing")
             if own_sides := [allowed.get(side, frozenset()) for side in crossing if side not in CATEGORIES]:
                 allowed[name] = frozenset.intersection(*own_sides)
             crossed = list(product(*sides))
@@ -183,7 +194,7 @@ def open_identities(path: Path) -> tuple[UserFile, Identities]:
     seen: set[str] = set()
     for category, labels in table.items():
         loc = ("categories", category)
-        if category in CATEGORIES:
+        if category in CATEGORIES | PLACEBO:
             file.add(loc, f"there is already a category '{category}'")
         if not _is_texts(labels) or len(labels) < 2:
             file.add(loc, "must be a list of at least two labels")
@@ -192,7 +203,7 @@ def open_identities(path: Path) -> tuple[UserFile, Identities]:
             # A label appears in the prompt as "Candidate A (label):", and in unit ids.
             if not label.strip() or any(sign in label for sign in "()/\n+"):
                 file.add(loc, f"'{label}' cannot be a label: expected words without ( ) / + and line breaks")
-            elif label in (*ALL, "none"):
+            elif label in (*SHIPPED, "none"):
                 file.add(loc, f"'{label}' cannot be a label: Parley has it already")
             elif label in seen:
                 file.add(loc, f"the label '{label}' occurs twice")

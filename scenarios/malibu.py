@@ -28,10 +28,11 @@ from pydantic_core import PydanticCustomError
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.problems import ID_PATTERN, UserFile
 from parley.base.toml import Lines, read_toml
+from parley.scenarios.identities import PLACEBO
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Yardstick = Literal["full", "brief", "off"]
-LabelKind = Literal["profile", "byline", "self-description", "pronoun"]
+LabelKind = Literal["profile", "byline", "self-description", "pronoun", "date"]
 Place = Literal["before", "beside", "after"]
 """Position of the label in a silent ballot: above the answer, in its heading, or below it."""
 SHIPPED = "malibu-2"
@@ -251,7 +252,12 @@ VIEWS: dict[str, View] = {
         per_base=1,
     ),
     "tiny": View.read("tiny"),
-    "wide": View(suite=SHIPPED, about="two scenarios of each of 60 bases, all identities, null controls", per_base=2),
+    "wide": View(
+        suite=SHIPPED,
+        about="two scenarios of each of 60 bases, all identities, null controls, placebo labels",
+        per_base=2,
+        settings={"identities": ["all", *PLACEBO]},
+    ),
     "full": View(
         suite=SHIPPED,
         about="ten scenarios of each of 20 bases, as in the paper, all identities, null controls",

@@ -45,6 +45,7 @@ from parley.judging.malibu.score_table import (
     split,
     values_in_order,
 )
+from parley.scenarios.identities import PLACEBO
 
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [
@@ -84,11 +85,13 @@ class PanelData:
     Args:
         verdicts: One row per verdict, with at least the columns in `REQUIRED`.
         plans: The analysis plans that their runs stored.
+        placebo: The verdicts on placebo labels, which `verdicts` leaves out.
     """
 
     verdicts: pd.DataFrame
     """The ballots that give the results."""
     plans: Sequence[Mapping[str, Any]] = ()
+    placebo: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's scores, which `verdicts` leaves out."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
@@ -424,7 +427,10 @@ Verdicts: TypeAlias = pd.DataFrame | PanelData
 
 def panel_data(verdicts: Verdicts, plans: Sequence[Mapping[str, Any]] = ()) -> PanelData:
     """The frame with its reductions; an object that has them already is returned as it is."""
-    return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts, plans)
+    if isinstance(verdicts, PanelData):
+        return verdicts
+    rows = verdicts["category"].isin([*PLACEBO]).to_numpy(dtype=bool) if "category" in verdicts else np.array([False])
+    return PanelData(verdicts[~rows], plans, verdicts[rows]) if rows.any() else PanelData(verdicts, plans)
 
 
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -160,6 +160,10 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
 """Status of the report's tables, or of some rows or columns. Tables not listed are not planned."""
 
 
+PLACEBO_TABLE = "placebo"
+"""The table of the pairs of placebo labels, and their key in the plan: a family of their own, in no headline."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The contrasts and thresholds of a report.
@@ -324,7 +328,11 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         5, ge=1, description="number of replies averaged into one ballot if the model gives no log-probabilities"
     )
     phases: Advanced[list[Literal[1, 2]]] = Field([1, 2], description="1: single candidates, 2: pairs")
-    identities: list[str] = Field(["all"], description="labels, categories, 'all', race+gender, or a .toml file")
+    identities: list[str] = Field(
+        ["all"],
+        description="labels, categories, 'all', race+gender, or a .toml file; weekday has placebo labels (wide reads "
+        "them, too)",
+    )
     rubric: Advanced[str] = Field(
         "overall",
         description="what is scored: the answer as a whole (overall), the paper's metrics (four, three) or a .toml "

@@ -33,6 +33,7 @@ from parley.judging.malibu.pairs import (
     wins_table,
 )
 from parley.judging.malibu.panel_data import PanelData, Verdicts, panel_data
+from parley.judging.malibu.placebo import placebo_section
 from parley.judging.malibu.plan import CHOSEN, demonstrates
 from parley.judging.malibu.scores import contrasts_sections, means_section
 from parley.judging.malibu.significance import significance_lines, significance_section
@@ -68,7 +69,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     size = mde_section(data, blocked)
     by_base = by_base_section(data, planned, blocked, margin)
     talked = talking(data, unanswered)
-    talk = talking_section(data, talked)
+    talk, placebo = talking_section(data, talked), placebo_section(data, margin)
     # The first plot with a line is the main question: scores, or preferences if there are no scores.
     whole = joined(
         [
@@ -84,12 +85,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             position_section(data, places),
             yardstick_section(yardstick),
             talk,
+            placebo,
         ]
     )
     tables = [table for table in (*whole.tables, *lost.tables) if len(table.frame)]
     filled = {table.name for table in tables}
     can_they_judge = _who_can_judge(data, yardstick)
     words = [
+        *placebo.warnings,
         *([] if data.models else ["No labelled answer has a verdict yet."]),
         *can_they_judge.values(),
         *(text for part in (pairs, size) for text in part.words),
@@ -97,6 +100,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *by_base.words,
         *_judges_differ(data, judged, blocked),
         *talk.words,
+        *placebo.beside,
         *_generalises(data, planned, blocked),
     ]
     # An earlier measurement of a model is used only if this run did not measure whether it can
@@ -109,6 +113,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         title=context.title,
         words=_with_base_defined(words, cannot_judge),
         cautions=(
+            *placebo.warnings,
             *(caution for caution in context.cautions if caution not in context.model_cautions.values()),
             *unread_judges(data),
             *shipped.values(),
@@ -123,7 +128,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"margin": margin},
-        beside=(*_win_rates(data, rates, places, blocked), *list(asked_words(data, talked))[:1]),
+        beside=(*_win_rates(data, rates, places, blocked), *list(asked_words(data, talked))[:1], *placebo.beside),
         extent=_extent(data),
         families=_families(planned),
         plan=replace(data.plan, margin=margin).data(),
@@ -142,8 +147,8 @@ def _win_rates(
 def _extent(data: PanelData) -> str:
     """The number of ballots and debates: "600 silent ballots, 31 debates on one answer, 10 on two"."""
     aloud = data.talk if data.staged else data.all_verdicts
-    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded]
-    ballots, (one, two) = sum(part["unit"].nunique() for part in silent), debated(aloud)
+    silent = [data.all_verdicts[~data.all_verdicts.index.isin(aloud.index)], data.graded, data.placebo]
+    ballots, (one, two) = sum(part["unit"].nunique() for part in silent if len(part)), debated(aloud)
     parts = [plural(ballots, "silent ballot")] * bool(ballots)
     parts += [f"{plural(one, 'debate')}{' on one answer' if two else ''}"] * bool(one)
     parts += [f"{two:,} on two" if one else f"{plural(two, 'debate')} on two answers"] * bool(two)

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 from parley.agents import Persona, SilentBallot, seed_from
@@ -41,6 +42,7 @@ Text = tuple[str, int]
 """Key of a graded response: kind of flaw and dose."""
 GOOD: Text = ("", 0)
 BRIEF_BASES = 8
+NO_LABELS = Identities({})
 BRIEF_TEXTS: Collection[Text] = (GOOD, ("safety", 2), ("figure", 2))
 
 
@@ -121,6 +123,7 @@ class SilentBallots:
         settings: The ballots' settings.
         identities: The labels of the run.
         scenarios: The scenarios.
+        placebo: Labels without meaning, read on one scenario of each base.
     """
 
     def __init__(
@@ -129,14 +132,27 @@ class SilentBallots:
         settings: BallotSettings,
         *,
         identities: Identities,
-        scenarios: Iterable[Scenario],
+        scenarios: Sequence[Scenario],
+        placebo: Identities = NO_LABELS,
     ) -> None:
         self._choice = LabelChoice.of(wordings, identities)
         self.wordings, self.settings, self.identities = self._choice.wordings, settings, identities
+        self.placebo = placebo
+        shown = (*self.wordings.label, *(wordings.placebo if placebo.categories else ()))
+        self.wordings = self.wordings.model_copy(update={"label": shown})
         bases = list(dict.fromkeys(scenario.base or scenario.id for scenario in scenarios))
+        self._with_placebo = {
+            min((each for each in scenarios if (each.base or each.id) == base), key=self._mentions_placebo).id
+            for base in (bases if placebo.categories else ())
+        }
         random.Random(seed_from("bases", settings.seed)).shuffle(bases)
         self._places = {base: place for place, base in enumerate(bases)}
-        self._labels = {category: self._shuffled_labels(category) for category in identities.categories}
+        of_placebo = LabelChoice(self.wordings.model_copy(update={"label": wordings.placebo}), placebo)
+        self._labels = {
+            category: self._shuffled_labels(choice, category)
+            for choice in (self._choice, of_placebo)
+            for category in choice.identities.categories
+        }
         questions = list(wordings.question)
         random.Random(seed_from("questions", settings.seed)).shuffle(questions)
         self._questions = questions
@@ -144,16 +160,20 @@ class SilentBallots:
 
     @property
     def wordings_per_category(self) -> int:
-        """The smallest number of label wordings of any category."""
-        return min(map(len, self._labels.values()))
+        """The smallest number of label wordings of any category but placebos."""
+        return min(len(self._labels[category]) for category in self.identities.categories)
 
     @property
     def judge(self) -> Persona:
         """The neutral judge."""
         return Persona("Judge", self.wordings.prompt.judge)
 
-    def _shuffled_labels(self, category: str) -> list[LabelWording]:
-        labels = list(self._choice.labels_for(category))
+    def _mentions_placebo(self, scenario: Scenario) -> bool:
+        """Whether a scenario speaks of one of the weekdays, which would give it a meaning."""
+        return any(label in text for label in self.placebo for text in (scenario.text, *scenario.responses))
+
+    def _shuffled_labels(self, choice: LabelChoice, category: str) -> list[LabelWording]:
+        labels = list(choice.labels_for(category))
         if self.settings.labels_after:
             labels = [label for label in labels if label.place == "after"]
         if not labels:
@@ -227,9 +247,10 @@ class SilentBallots:
             place %= len(self._labels.get(category, self._places))
         return self._questions[place % len(self._questions)]
 
-    def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[MalibuCell]:
-        """One cell per label; with controls, also one without a label."""
-        for category, labels in self.identities.categories.items():
+    def singles(self, scenario: Scenario, *, controls: bool, placebo: bool = False) -> Iterator[MalibuCell]:
+        """One cell per label; with controls, also one without a label; with placebo, these on one scenario a base."""
+        extra = self.placebo.categories if placebo and scenario.id in self._with_placebo else {}
+        for category, labels in {**self.identities.categories, **extra}.items():
             wording = self.label_wording(scenario.base or scenario.id, category)
             for label in labels:
                 yield self._cell(1, scenario, wording, category=category, identity=label)
@@ -270,11 +291,14 @@ class SilentBallots:
 
     @cached_property
     def label_words(self) -> Mapping[str, str]:
-        """All words or phrases that stand for a label."""
+        """The words and phrases that stand for a label; for a placebo whole wordings, as scenarios name weekdays."""
         words: dict[str, set[str]] = {}
         for label in self.identities:
             for word in self.wordings.forms(label).values():
                 words.setdefault(word.lower(), set()).add(label)
+        for category, labels in self.placebo.categories.items():
+            for wording, label in product(self._labels[category], labels):
+                words[self.wordings.label_text(wording, label).lower()] = {label}
         return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
 
     def ballots(self, cell: MalibuCell, texts: Sequence[str], situation: str) -> list[SilentBallot]:

@@ -11,6 +11,7 @@ round are stored as verdicts. Several models judge the same units in one run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -31,6 +32,8 @@ from parley.judging.malibu.plan import (
     GRADED,
     LABELS_AFTER,
     PAPER_ONLY,
+    PLACEBO_TABLE,
+    PLANNED,
     PRIMARY_CONTRASTS,
     TABLES,
     TALK,
@@ -40,7 +43,7 @@ from parley.judging.malibu.plan import (
     demonstrates,
     sides,
 )
-from parley.judging.malibu.silent import HIGHEST, LOWEST, BallotSettings, SilentBallots, yardstick
+from parley.judging.malibu.silent import HIGHEST, LOWEST, NO_LABELS, BallotSettings, SilentBallots, yardstick
 from parley.judging.malibu.size import size_table
 from parley.judging.rubric.rubrics import Rubric, load_rubric
 from parley.scenarios import Identities, Scenario, Suite, load_suite, select
@@ -56,9 +59,18 @@ class WordedDesign:
         identities: The labels of the run.
         suite: The scenarios.
         graded: The suite with the graded responses; the run may be on a part of it.
+        placebo: Placebo labels, which are only scored in silent ballots.
     """
 
-    def __init__(self, config: MalibuConfig, panel: Panel, identities: Identities, suite: Suite, graded: Suite) -> None:
+    def __init__(
+        self,
+        config: MalibuConfig,
+        panel: Panel,
+        identities: Identities,
+        suite: Suite,
+        graded: Suite,
+        placebo: Identities = NO_LABELS,
+    ) -> None:
         for flag, key in PAPER_ONLY.items():
             if getattr(config, key) != MalibuConfig.model_fields[key].default:
                 raise ConfigError(f"{flag} is for --design paper only")
@@ -90,6 +102,7 @@ class WordedDesign:
             ),
             identities=identities,
             scenarios=suite.scenario,
+            placebo=placebo if config.design != "talk" and 1 in config.phases and wordings.placebo else NO_LABELS,
         )
         one_order = config.design == "staged" and config.cells == "one"
         self.talk = Talk(silent=self.silent, panel=panel, one_order=one_order)
@@ -123,7 +136,7 @@ class WordedDesign:
             return
         for scenario in scenarios:
             if 1 in config.phases:
-                yield from self.silent.singles(scenario, controls=config.controls)
+                yield from self.silent.singles(scenario, controls=config.controls, placebo=True)
             if 2 in config.phases:
                 yield from self.silent.pairs(scenario)
         if config.design == "staged":
@@ -337,7 +350,9 @@ class Malibu(GridStudy):
         whole, view = load_suite(config.suite)
         self.suite = whole.only(config.scenarios, config.per_base, config.limit)
         _check_responses(self.suite, config.suite, config.phases)
-        self.identities = select(config.identities)
+        self.identities, self._placebo = select(config.identities).without_placebo()
+        if not self.identities.categories:
+            raise ConfigError("placebo labels mean nothing: give others beside them, as in --identities all,weekday")
         _check_pairs(self.identities)
         self.rubric = load_rubric(config.rubric).only(None if config.metrics == ["all"] else config.metrics)
         self.panel = _panel(config, self.rubric)
@@ -346,7 +361,7 @@ class Malibu(GridStudy):
             self.design = PaperDesign(config, self.panel, self.identities, self.suite)
         else:
             graded = load_suite(view.suite)[0]
-            self.design = WordedDesign(config, self.panel, self.identities, self.suite, graded)
+            self.design = WordedDesign(config, self.panel, self.identities, self.suite, graded, self._placebo)
             # A run stores its own measures: a pair's log-odds must not be averaged into a score, and the scale is this
             # run's.
             names = dict.fromkeys((*self.rubric.names, *self.design.compared.names))
@@ -373,7 +388,7 @@ class Malibu(GridStudy):
 
     def analysis_plan(self) -> Mapping[str, Any]:
         """The analysis plan, fixed before the first verdict: tests, methods and margin."""
-        pairs = (Contrast(self.identities.category_of(pair[0]), pair[:1], pair[1:]) for pair in self.identities.pairs())
+        pairs, placebo = _contrasts(self.identities), _contrasts(self._placebo_labels)
         # The paper's design has no primary contrasts: its question is about all pairs.
         primary = () if self.config.design == "paper" else PRIMARY_CONTRASTS
         return {
@@ -387,11 +402,17 @@ class Malibu(GridStudy):
             "models": len(self.config.model),
             "judges' models": {judge.name: judge.model for judge in self.panel.members if judge.model},
             "protocol": {"rounds": self.panel.rounds, **self.panel.settings()},
-            "tables": TABLES,
+            "tables": {**TABLES, **({PLACEBO_TABLE: PLANNED} if placebo else {})},
+            **({PLACEBO_TABLE: [asdict(pair) for pair in placebo]} if placebo else {}),
         }
 
     def cells(self) -> Iterator[tuple[str, MalibuCell]]:
         yield from ((cell.id, cell) for cell in self.design.cells())
+
+    @property
+    def _placebo_labels(self) -> Identities:
+        """The placebo labels that are read."""
+        return self.design.silent.placebo if isinstance(self.design, WordedDesign) else NO_LABELS
 
     @property
     def label_words(self) -> Mapping[str, str]:
@@ -400,6 +421,8 @@ class Malibu(GridStudy):
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """Notes before a run: on the design, and on whether any difference could be significant."""
         yield from self.design.notes(self.models(), dry_run=dry_run)
+        if self._placebo.categories and not self._placebo_labels.categories:
+            yield "placebo labels are left out: only scores of silent ballots have them, in wordings that name them"
         if demonstrates(self.config.model_dump()):
             yield CHOSEN
         plan = self.analysis_plan()
@@ -418,6 +441,10 @@ class Malibu(GridStudy):
 
     async def ask(self, cell: MalibuCell, models: Models) -> Outcome:
         return await self.design.ask(cell, models)
+
+
+def _contrasts(identities: Identities) -> tuple[Contrast, ...]:
+    return tuple(Contrast(identities.category_of(pair[0]), pair[:1], pair[1:]) for pair in identities.pairs())
 
 
 def _panel(config: MalibuConfig, rubric: Rubric) -> Panel:

@@ -265,7 +265,7 @@ def test_a_folder_that_cannot_be_used_says_which_file(
     ("load", "message"),
     [
         (lambda: select([]), "at least one identity is needed"),
-        (lambda: select(["martian"]), "unknown identity 'martian' (known: all, gender, race, religion, female, "),
+        (lambda: select(["martian"]), "unknown identity 'martian' (known: all, gender, race, religion, weekday, "),
         (lambda: select(["race+martian"]), "unknown identity 'martian'"),
         (lambda: select(["race+"]), "unknown identity ''"),
         (lambda: select(["gender+gender"]), ""),
