@@ -28,7 +28,7 @@ from parley.analysis.stats.results import (
     Conclusion,
     Line,
 )
-from parley.base.text import plural, signed
+from parley.base.text import p_text, plural, signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +40,22 @@ class Bounds:
         second_read: That of the second's.
         worst_low: The lowest possible value.
         worst_high: The highest.
+        worst_p: The corrected p-value at the worst of the two.
     """
 
     first_read: float
     second_read: float
     worst_low: float
     worst_high: float
+    worst_p: float
 
     @classmethod
     def of(cls, also: Mapping[str, float]) -> Bounds | None:
         """Those among the numbers; None where all was read."""
-        return cls(**{each.name: also[each.name] for each in fields(cls)}) if "worst_low" in also else None
+        if "worst_low" not in also:
+            return None
+        given = {each.name: also[each.name] for each in fields(cls)}
+        return cls(**given | {"worst_p": also.get("worst_p_adjusted", also["worst_p"])})
 
     def within(self, margin: float) -> bool:
         """Whether the contrast lies within ±margin in any case."""
@@ -59,6 +64,8 @@ class Bounds:
     @property
     def words(self) -> str:
         ends = f"{signed(self.worst_low)} to {signed(self.worst_high)}"
+        if not self.worst_low <= 0 <= self.worst_high:
+            ends += f", p {p_text(self.worst_p)} at the worst"
         return f"among the replies that were read ({self.first_read:.0%} and {self.second_read:.0%}; bounds {ends})"
 
 
@@ -146,7 +153,7 @@ def _needs(evidence: Evidence) -> str:
 def _whatever_was_unread(verdict: Conclusion, why: str, margin: float, bounds: Bounds) -> tuple[Conclusion, str]:
     """The verdict, if it holds at both bounds; of a small difference only that it is one may hold."""
     within = bounds.within(margin)
-    holds = within if verdict in (ALIKE, ON_AVERAGE) else not bounds.worst_low <= 0 <= bounds.worst_high
+    holds = within if verdict in (ALIKE, ON_AVERAGE) else bounds.worst_p <= ALPHA
     if verdict != UNDECIDED and not holds:
         return UNREAD, f"{verdict} {bounds.words}"
     return (DIFFERENT if verdict == SMALL and not within else verdict), why

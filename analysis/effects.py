@@ -31,7 +31,7 @@ from parley.analysis.stats.paired import DECIMALS, widest
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, About, Contrast, Estimate, Line, simultaneous
-from parley.analysis.unread import Limit, bounds
+from parley.analysis.unread import WORST_P, Limit, bounds
 
 Scale = Literal["points", "share"]
 ALL = "all"
@@ -319,13 +319,13 @@ def _read(rows: pd.DataFrame, side: str, measure: str, limits: tuple[Limit, Limi
     return rows[measure].where(rows[low] == rows[high]) if low in rows else rows[measure]
 
 
-def _filled(question: Question, rows: pd.DataFrame, measure: str, *limits: Limit) -> float:
+def _filled(question: Question, rows: pd.DataFrame, measure: str, *limits: Limit) -> Estimate:
     """The contrast, with missing values of the first and of the second arm at these limits."""
     filled = {
         f"{measure}{side}": rows[f"{limit}{side}"] if isinstance(limit, str) else rows[f"{measure}{side}"].fillna(limit)
         for side, limit in zip(SIDES, limits, strict=True)
     }
-    return question.contrast(rows.assign(**filled), measure, question.cluster).estimate
+    return question.contrast(rows.assign(**filled), measure, question.cluster)
 
 
 def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:
@@ -386,10 +386,12 @@ def adjusted(
     corrected_lines = list(lines)
     for places in families.values():
         tests = beside * sum(not math.isnan(lines[place].p) for place in places)
+        # A line of which all was read has one p-value, also at the worst.
         others = {name: together([lines[place].also.get(name, math.nan) for place in places]) for name in further}
+        others[WORST_P] = together([lines[place].also.get(WORST_P, lines[place].p) for place in places])
         for nth, (place, p) in enumerate(zip(places, together([lines[place].p for place in places]), strict=True)):
             line = lines[place]
-            also = {f"{name}_adjusted": others[name][nth] for name in further if name in line.also}
+            also = {f"{name}_adjusted": others[name][nth] for name in others if name in line.also}
             corrected_lines[place] = replace(
                 line, p_adjusted=p, tests=None if math.isnan(p) else tests, also={**line.also, **also}
             )

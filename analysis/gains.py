@@ -21,8 +21,9 @@ import pandas as pd
 from parley.analysis.effects import by_cluster, corrected_differences, gaps
 from parley.analysis.page.report import Table, as_frame
 from parley.analysis.say import Forest, in_numbers
+from parley.analysis.stats.mean_test import mean_test
 from parley.analysis.stats.paired import paired_difference
-from parley.analysis.stats.results import About, Line
+from parley.analysis.stats.results import About, Estimate, Line
 from parley.analysis.stats.tables import as_floats
 from parley.analysis.unread import bounds
 from parley.base.text import plural
@@ -116,9 +117,9 @@ def gain_lines(
     return corrected_differences(lines, family=("measure",))
 
 
-def _mean_gain(before: pd.Series, after: pd.Series, clusters: pd.Series, unread0: Any, unread1: Any) -> float:
+def _mean_gain(before: pd.Series, after: pd.Series, clusters: pd.Series, unread0: Any, unread1: Any) -> Estimate:
     """The gain, with these scores in place of missing ones."""
-    return float(gaps(before.fillna(unread0) - after.fillna(unread1), clusters).mean())
+    return mean_test(gaps(before.fillna(unread0) - after.fillna(unread1), clusters))
 
 
 def gain_table(lines: Sequence[Line], note: str = "") -> Table:

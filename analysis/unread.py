@@ -15,13 +15,17 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-WHATEVER = "worst_low, worst_high: bounds, whatever the unread replies had said."
+from parley.analysis.stats.results import Estimate
+
+WORST_P = "worst_p"
+"""The p-value at the bound that is nearer to 0; 1 where the bounds include 0."""
+WHATEVER = f"worst_low, worst_high: bounds, whatever the unread replies had said; {WORST_P}: the test at the worst."
 Limit: TypeAlias = float | str
 """A value, or the name of a column that has one."""
 
 
 def bounds(
-    first: pd.Series, second: pd.Series, limits: tuple[Limit, Limit], filled: Callable[[Any, Any], float]
+    first: pd.Series, second: pd.Series, limits: tuple[Limit, Limit], filled: Callable[[Any, Any], Estimate]
 ) -> dict[str, float]:
     """The shares that were read and both bounds, as further numbers of a line; {} where all was read, or nothing.
 
@@ -35,4 +39,8 @@ def bounds(
     read = {"first_read": float(first.notna().mean()), "second_read": float(second.notna().mean())}
     if min(read.values()) == 1 or not max(read.values()):
         return {}
-    return {**read, "worst_low": filled(low, high), "worst_high": filled(high, low)}
+    lowest, highest = filled(low, high), filled(high, low)
+    # Bounds alone err: with 2% refused at either end 13% of studies had bounds of one sign. The test at the worst one
+    # errs in no more studies than a test of all replies would.
+    p = lowest.p if lowest.estimate > 0 else highest.p if highest.estimate < 0 else 1.0
+    return {**read, "worst_low": lowest.estimate, "worst_high": highest.estimate, WORST_P: p}

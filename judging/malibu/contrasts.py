@@ -177,12 +177,12 @@ def _unread_scores(data: PanelData, model: str) -> Callable[[Contrast], dict[str
         sides = contrast.first, contrast.second
         first, second = (pd.concat([of_label[name] for name in side]) for side in sides)
 
-        def filled(low: float, high: float) -> float:
-            return mean(data.table(model, low).contrast(*sides, minus=data.table(model, high)))
+        def filled(low: float, high: float) -> Estimate:
+            return tested(data.table(model, low).contrast(*sides, minus=data.table(model, high)))
 
         also = bounds(first, second, data.scale(model), filled)
         if repaired:
-            also[WITHOUT_REPAIRED] = mean(data.table(model, without=REPAIRED).contrast(*sides))
+            also[WITHOUT_REPAIRED] = tested(data.table(model, without=REPAIRED).contrast(*sides)).estimate
         return also
 
     return numbers
@@ -194,13 +194,7 @@ def _pair_bounds(pairs: PairTable, contrast: Contrast) -> dict[str, float]:
         return {}
     sides = contrast.first, contrast.second
     leads = pairs.leads(*sides)
-    return bounds(leads, leads, (-1.0, 1.0), lambda low, high: mean(pairs.contrast(*sides, (low - high) / 2)))
-
-
-def mean(gaps: ScenarioGaps) -> float:
-    """The mean difference over clusters; NaN without any."""
-    by_cluster = gaps.by_cluster()
-    return float(by_cluster.mean()) if len(by_cluster) else math.nan
+    return bounds(leads, leads, (-1.0, 1.0), lambda low, high: tested(pairs.contrast(*sides, (low - high) / 2)))
 
 
 def by_family(

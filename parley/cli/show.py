@@ -82,6 +82,11 @@ class Show(Command):
     def _at_random(self, file: RunFile, count: int) -> Answer:
         """The first drawn unit that is not read, or the list of all that are drawn."""
         _, rows = file.rows("SELECT id, position FROM units WHERE status = 'done'")
+        if self.where:
+            from parley.cli.found_units import find_units, read_filters  # they load pandas
+
+            among = {unit.id for unit in find_units(file, read_filters(self.where))}
+            rows = [row for row in rows if row[0] in among]
         drawn = [str(unit) for unit, _ in sorted(rows, key=lambda row: mixed(row[1]))[:count]]
         notes = NotesFile(Path(file.path))
         read = {*notes.units_by_tag().get(READ, ())} & {*drawn}

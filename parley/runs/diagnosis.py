@@ -20,8 +20,8 @@ from parley.runs.store import RunFile
 
 PACKAGE = Path(__file__).parents[1]
 
-STORED_AS = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
-"""SQLite's storage classes by declared type of a column."""
+STORED_AS = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'", "": "'null'"}
+"""SQLite's storage classes by declared type of a column; the view of an older file has none where it lacks a column."""
 JSON_TYPES = {
     "run.value": None,
     "units.facets": "object",

@@ -30,7 +30,7 @@ SHOWN = Evidence(p=0.01, p_alike=0.5, margin=0.1, counted=COUNTED, share=0.88, l
 WITHIN = replace(SHOWN, p=0.4, p_alike=0.03)
 OPEN = replace(SHOWN, p=0.4)
 CLOSE, NOISY = f"the mean lies within ±0.1{COUNTED}", "; single bases are too noisy to count"
-FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5)
+FAR = Bounds(first_read=0.96, second_read=0.93, worst_low=-0.2, worst_high=0.5, worst_p=1.0)
 READ = "among the replies that were read (96% and 93%; bounds -0.20 to +0.50)"
 FROM_0 = "among the replies that were read (96% and 93%; bounds 0.00 to +0.50)"
 BARELY = "alike among the replies that were read (96% and 93%; bounds -0.05 to +0.11)"
@@ -65,10 +65,15 @@ FEW = "no difference can be significant among 3 tests with fewer than 7 bases"
         (replace(OPEN, clusters=7, needed=7, tests=3), "undecided", NEITHER),
         # what unread replies could change is no difference and is not alike
         (replace(SHOWN, bounds=FAR), "undecided (unread)", f"different {READ}"),
-        (replace(SHOWN, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(SHOWN, bounds=replace(FAR, worst_low=0.01, worst_p=0.05)), "different", ""),
+        (
+            replace(SHOWN, bounds=replace(FAR, worst_low=0.01, worst_p=0.2)),
+            "undecided (unread)",
+            f"different {READ.replace('-0.20', '+0.01').removesuffix(')')}, p = 0.2 at the worst)",
+        ),
         (replace(SHOWN, bounds=replace(FAR, worst_low=0.0)), "undecided (unread)", f"different {FROM_0}"),
         (replace(SHOWN, p_alike=0.01, bounds=FAR), "undecided (unread)", f"different but below the margin {READ}"),
-        (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01)), "different", ""),
+        (replace(SHOWN, p_alike=0.01, bounds=replace(FAR, worst_low=0.01, worst_p=0.01)), "different", ""),
         (replace(WITHIN, bounds=FAR), "undecided (unread)", f"alike {READ}"),
         (replace(WITHIN, bounds=replace(FAR, worst_low=-0.05, worst_high=0.1)), "alike", CLOSE),
         (replace(WITHIN, bounds=replace(FAR, worst_low=-0.1, worst_high=0.05)), "alike", CLOSE),  # at the margin itself
@@ -117,7 +122,7 @@ def test_a_line_is_concluded_by_its_own_corrected_tests_and_bounds() -> None:
     assert concluded(replace(line, p_adjusted=math.nan)).verdict == "not measured", "nothing tests it"
     described = replace(line, p_adjusted=math.nan, reference=math.nan)
     assert concluded(described) is described, "it is only described"
-    bounds = {"first_read": 0.9, "second_read": 0.8, "worst_low": -0.3, "worst_high": 0.2}
+    bounds = {"first_read": 0.9, "second_read": 0.8, "worst_low": -0.3, "worst_high": 0.2, "worst_p": 1.0}
     assert concluded(replace(line, also={**line.also, **bounds})).verdict == "undecided (unread)"
     assert Bounds.of(bounds) == Bounds(**bounds)
     assert Bounds.of({"first_read": 0.9}) is None

@@ -65,7 +65,9 @@ def test_a_difference_among_the_replies_that_were_read_is_no_yes() -> None:
     (sentence,) = made.words
     assert "(50% and 100%; bounds -2.00 to +3.00)." in sentence
     assert "worst_low, worst_high" in made.tables[0].note
-    assert line([8.0] * 36 + [math.nan] * 4, [6.0] * 40).verdict == "different", "the worst is 1.2"
+    some = line([8.0] * 36 + [math.nan] * 4, [6.0] * 40)
+    assert (some.also["worst_low"], some.also["worst_p"] > 0.05, some.verdict) == (1.2, True, "undecided (unread)")
+    assert line([8.0] * 39 + [math.nan], [6.0] * 40).verdict == "different", "the worst is 1.8, and significant"
 
 
 def test_a_mean_below_the_margin_must_lie_there_at_both_bounds() -> None:

@@ -22,6 +22,7 @@ import parley
 from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile, frames
+from parley.runs.diagnosis import find_damage
 from parley.runs.schema import checksum
 from tests.panels import ONE_CELL
 from tests.servers import PATIENCE
@@ -167,6 +168,7 @@ def test_a_run_of_the_older_format_is_read_unchanged_and_gets_the_column_when_it
     assert frames.verdicts(path)[["value", "seq"]].to_numpy().tolist() == [[1.0, pd.NA]]
     with RunFile.open(path) as file:
         file.check_unit("u")
+    assert find_damage(path) is None
     assert path.read_bytes() == before
     with RunFile.open(path, write=True) as file:
         file.write([Record(unit=units[1], outcome=replace(outcome, verdicts=(verdict(value=2.0, turn=turn),)))])

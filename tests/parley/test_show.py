@@ -44,6 +44,15 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
+def test_units_are_drawn_among_those_asked_for(parley):
+    parley(*TINY_PANEL, "--out", "a.sqlite", "--model", "sim/any")
+    drawn = parley("show", "a.sqlite", "--random", "3", "--list", "--where", "identity=female", "--json").json
+    every = parley("show", "a.sqlite", "--list", "--where", "identity=female", "--json").json
+    assert 0 < len(drawn) <= 3
+    assert {unit["id"] for unit in drawn} <= {unit["id"] for unit in every}
+    assert "has identity=nobody" in parley("show", "a.sqlite", "--random", "3", "--where", "identity=nobody").err
+
+
 def test_show_lists_what_failed(parley, server, run_file):
     server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
     parley(*TINY_PANEL, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
