@@ -23,9 +23,9 @@ RULE = (
     "Replicated: shown in the claimed direction; contrary: shown the other way; contrary in size: the claimed size is "
     "excluded; undecided: neither. Tested over clusters as everywhere in Parley; p corrected by Holm over all {tests} "
     "testable rows of the paper, whatever this run has. Intervals are of 95%, not corrected, so a row may be undecided "
-    "whose interval excludes the claim. “At most 5 lower” is contrary if a fall is shown. Their table: whether the "
-    "paper's own printed values bear the claim out. Power: the chance of “replicated” if the paper's value were true, "
-    "with the spread of this run's clusters."
+    "whose interval excludes the claim. “At most 5 lower” is contrary if a fall is shown; “nearer to 0” compares "
+    "distances from 0. Their table: whether the paper's own printed values bear the claim out. Power: the chance of "
+    "“replicated” if the paper's value were true, with the spread of this run's clusters."
 )
 MOST_COLUMNS = 3
 """Columns with two headings each that fit beside each other; a table with more is split by its first heading."""
