@@ -214,19 +214,26 @@ def single_clusters(lines: Sequence[Line], verb: str = "do") -> str:
     counts = [line for line in lines if WITHIN_LOW in line.also]
     if not counts:
         return ""
-    # Lines that were not counted come first.
-    fewest = min(counts, key=lambda line: (not math.isnan(line.also[WITHIN_LOW]), line.also[WITHIN_LOW]))
+    # Lines that were not counted come first, then the one with the smallest share.
+    fewest = min(counts, key=_share_within)
     within, low = fewest.also[WITHIN], fewest.also[WITHIN_LOW]
-    bases = f"{fewest.cluster}s"
+    bases, several = f"{fewest.cluster}s", len(counts) > 1
     if math.isnan(within):
         return f"; single {bases} are too noisy to count"
     count = f"{within:.0f} of {fewest.clusters} {bases}"
     if math.isnan(low):
-        return f", and so {verb} {count} (one scenario each: how noisy they are is unknown)"
+        where = f" where fewest {verb}" * several
+        return f", and so {verb} {count}{where} (one scenario each: how noisy they are is unknown)"
     least = f"at least {math.floor(100 * low)}% of such {bases}"
-    if len(counts) > 1:
+    if several:
         return f", and so {verb} {least} in each, {count} where fewest {verb}"
     return f", and so {verb} {count} ({least} {verb})"
+
+
+def _share_within(line: Line) -> float:
+    """The share of clusters within the margin; −1 where they were not counted."""
+    within = line.also[WITHIN]
+    return -1.0 if math.isnan(within) else within / (line.clusters or 1)
 
 
 def together(verdicts: Iterable[Conclusion]) -> Conclusion:

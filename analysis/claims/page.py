@@ -22,16 +22,21 @@ SIMULATED = "simulated: no verdict"
 RULE = (
     "Replicated: shown in the claimed direction; contrary: shown the other way; contrary in size: the claimed size is "
     "excluded; undecided: neither. Tested over clusters as everywhere in Parley; p corrected by Holm over all {tests} "
-    "testable rows of the paper, whatever this run has. Their table: whether the paper's own printed values bear the "
-    "claim out. Power: the chance of “replicated” if the paper's value were true, with the spread of this run's "
-    "clusters."
+    "testable rows of the paper, whatever this run has. Intervals are of 95%, not corrected, so a row may be undecided "
+    "whose interval excludes the claim. “At most 5 lower” is contrary if a fall is shown; “nearer to 0” compares "
+    "distances from 0. Their table: whether the paper's own printed values bear the claim out. Power: the chance of "
+    "“replicated” if the paper's value were true, with the spread of this run's clusters."
 )
 MOST_COLUMNS = 3
 """Columns with two headings each that fit beside each other; a table with more is split by its first heading."""
 
 
 def claims_table(
-    findings: Sequence[Finding], *, simulated: bool = False, unfinished: bool = False, title: str = ""
+    findings: Sequence[Finding],
+    *,
+    simulated: bool = False,
+    unfinished: bool = False,
+    title: str = "Do the paper's claims hold?",
 ) -> Table:
     """The claims with verdicts, one row per claim, set and compared method.
 
@@ -39,19 +44,18 @@ def claims_table(
         findings: The findings.
         simulated: Whether a model is simulated, so that no verdict is said.
         unfinished: Whether a run is not finished, so that verdicts are not counted.
-        title: Title of the table.
+        title: Title of the table, to which the count of verdicts is added.
     """
     models = {each.model for each in findings if each.model}
     frame = pd.DataFrame([_row(each, simulated=simulated) for each in findings])
     several = ["model"] if len(models) > 1 else []
-    shown = ("claim", *several, "tested", "paper", "their_table", "ours", "verdict", "power")
+    shown = ("claim", *several, "tested", "verdict", "ours", "paper", "their_table", "power")
     repeated = frame["claim"] == frame["claim"].shift()
     once = frame[list(shown)].assign(claim=frame["claim"].mask(repeated, " "))
-    rule = RULE.format(tests=max((each.tests for each in findings), default=0))
-    note = rule if simulated or unfinished else f"{summary(findings)} {rule}"
-    return Table(
-        "claims", title or "Do the paper's claims hold?", frame, shown, note, "claims", layout=once.set_index("claim")
-    )
+    note = RULE.format(tests=max((each.tests for each in findings), default=0))
+    if not simulated and not unfinished:
+        title = f"{title}{'' if title.endswith('?') else '.'} {summary(findings)}"
+    return Table("claims", title, frame, shown, note, "claims", layout=once.set_index("claim"))
 
 
 def _row(finding: Finding, *, simulated: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from parley.cli.train import result_lines
 from parley.reports.export import Settings, make_dataset, write_dataset
 from parley.runs import RunFile
 from parley.runs.job import Job
+from parley.runs.notes import runs_in
 from parley.runs.plan import refuse_if_changed
 from parley.training.adapters import MERGED
 from parley.training.config import PAPERS_PAIRS, TrainConfig, seed_configs
@@ -179,7 +180,7 @@ class TrainStep(Step):
         return {**NOTHING, "notes": [f"{line}; labels and scores of its answers are not in the sum"]}
 
     def run_files(self) -> Iterator[Path]:
-        yield from sorted(self.path.rglob("*.sqlite"))
+        yield from runs_in(self.path)
 
     def names(self) -> dict[str, str]:
         names: dict[str, str] = {}

@@ -23,6 +23,7 @@ from parley.cli.signals import STOPPED_IN_TIME
 from parley.cli.tables import cell_table
 from parley.cli.train import read_setting
 from parley.runs import RunFile
+from parley.runs.notes import runs_in
 from parley.runs.options import Options
 from parley.runs.studies import study_class
 from parley.training.config import TRAINED
@@ -112,7 +113,7 @@ class Replicate(Options, Command):
         if self.budget_cost is None:
             return None
         spent = 0.0
-        for path in self._folder().rglob("*.sqlite"):
+        for path in runs_in(self._folder()):
             if path != step.path:
                 with RunFile.open(path) as file:
                     spent += file.spent().cost
@@ -148,7 +149,8 @@ def _report(replication: Replication, steps: Sequence[Step]) -> Report:
     from parley.reports.papers import paper_report  # loads pandas and matplotlib
 
     # Other processes may have run other steps.
-    runs = {*replication.out.glob("*.sqlite"), *(path for step in steps for path in step.run_files())}
+    top = (path for path in runs_in(replication.out) if path.parent == replication.out)
+    runs = {*top, *(path for step in steps for path in step.run_files())}
     names = {model: name for step in steps for model, name in step.names().items()}
     systems = {model: name for model, name in names.items() if name in TRAINED}
     others = {model: name for model, name in names.items() if name not in TRAINED}

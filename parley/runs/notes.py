@@ -44,6 +44,11 @@ class NotesError(ParleyError):
     """Notes that cannot be written or read."""
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """The run files of a folder and of those in it, without the notes on them."""
+    return sorted(path for path in folder.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file())
+
+
 class NotesFile:
     """The notes of one run.
 

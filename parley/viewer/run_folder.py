@@ -12,6 +12,7 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.base.text import encodable
 from parley.runs import RunFile
+from parley.runs.notes import runs_in
 from parley.runs.opening import beside
 from parley.runs.reading import NotFound
 from parley.runs.studies import facets_of, measures_of
@@ -51,8 +52,7 @@ class RunFolder:
             return {encodable(self.selected.name): self.selected}
         if not self.root.is_dir():
             raise NotFound("the folder of these runs was moved or deleted: start the viewer again where they are")
-        paths = [path for path in self.root.rglob("*.sqlite") if not path.stem.endswith(".notes") and path.is_file()]
-        paths.sort(key=file_stamp, reverse=True)
+        paths = sorted(runs_in(self.root), key=file_stamp, reverse=True)
         return {encodable(path.relative_to(self.root).as_posix()): path for path in paths}
 
     def path(self, name: str) -> Path:

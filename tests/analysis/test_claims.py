@@ -142,6 +142,14 @@ def test_a_simulated_model_gets_no_verdict():
     assert summary(findings) == "1 testable row: 1 replicated."
 
 
+def test_a_page_counts_its_verdicts_above_the_table_and_shows_each_beside_what_is_tested():
+    findings = found(arms(ours=1, default=5), LOWER)
+    table, unfinished = claims_table(findings), claims_table(findings, unfinished=True)
+    assert table.title == "Do the paper's claims hold? 1 testable row: 1 replicated."
+    assert list(table.view().columns[:3]) == ["claim", "tested", "verdict"]
+    assert unfinished.title == "Do the paper's claims hold?"
+
+
 def test_a_claim_quotes_at_most_fifteen_words_and_says_why_it_is_not_tested():
     with pytest.raises(ValidationError, match="more than 15 words"):
         Claim(quote="word " * 16, section="1", form="lower")

@@ -154,7 +154,10 @@ def test_single_clusters_are_counted_in_words() -> None:
     assert single_clusters([unknown]) == (
         ", and so do 59 of 60 bases (one scenario each: how noisy they are is unknown)"
     )
-    assert single_clusters([most, unknown]) == single_clusters([unknown])
+    fewest = counted(52, math.nan)
+    assert single_clusters([unknown, fewest, counted(60, math.nan)]) == (
+        ", and so do 52 of 60 bases where fewest do (one scenario each: how noisy they are is unknown)"
+    ), "the first line of three had the most, and the headline said so of all"
     assert single_clusters([Line(clusters=60)]) == "", "only the mean was asked about"
 
 

@@ -56,7 +56,7 @@ def test_pages_fit_the_screen_and_search_copy_and_dark_colours_work_from_disk(si
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(color_scheme="dark")
-        for width, name in product((390, 1440), ("malibu", "gallery", "commands", "tutorial")):
+        for width, name in product((390, 1440), ("malibu", "replications", "commands", "tutorial")):
             page.set_viewport_size({"width": width, "height": 900})
             page.goto((site / f"{name}.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -72,6 +72,7 @@ def test_steps_are_shared_out_and_what_is_missing_is_named(parley, data, tmp_pat
     assert searched.startswith(f"table5-search is not measured: there is no folder {some}/articles to search")
     assert squad.startswith(f"table4 is not measured: SQuAD v2 is not in {some}; see https://")
     assert [path.stem for path in Path("runs").glob("*.sqlite")] == ["table5"]
+    parley("show", "runs/table5.sqlite", "--random", "1")  # leaves notes beside the run
     (some / "dev-v2.0.json").symlink_to(data / "dev-v2.0.json")
     rest = parley(*typed, "--data", str(some), "--only", "table4")
     assert rest.status == 0, rest.err
