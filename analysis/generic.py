@@ -101,8 +101,9 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
     keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
     sections.append(_means(frame, keys, kind))
-    if "judge" in frame and frame["judge"].nunique() > 1:
-        (by_judge,) = _means(frame, ["judge", *keys], kind).tables
+    scored = frame[frame["value"].notna()]
+    if "judge" in frame and scored["judge"].nunique() > 1:
+        (by_judge,) = _means(scored, ["judge", *keys], kind).tables
         sections.append(Section(tables=[replace(by_judge, name="by_judge", title=f"By judge, clustered by {kind}")]))
     return assemble(sections, context, "Report")
 

@@ -139,6 +139,6 @@ def test_identities_are_compared_within_scenarios_after_the_last_round_and_each_
     assert table.loc["m", ["first", "second", "estimate", "clusters"]].tolist() == ["a", "b", -1.0, 8]
     assert table.loc["m", ["p", "p_adjusted"]].tolist() == pytest.approx([2 / 2**8] * 2), "not for the other's test"
     assert report.words == (
-        "m, a compared with b: M is lower by 1.00 (below 0, down to −3.59; p = 0.0078), over 8 scenarios.",
+        "m, a compared with b, by itself: M is lower by 1.00 (below 0, down to −3.59; p = 0.0078), over 8 scenarios.",
     )
     assert report.forests[0].lines[0].units == {"model": ("m",), "identity": ("a", "b")}
