@@ -30,8 +30,8 @@ DOCS = Path(__file__).parent
 NOT_SHOWN = ("not measured", "not testable", "by construction")
 INTRODUCTION = """# Four papers on an open model
 
-Which headline claims hold on {model}, which anybody can run? Intervals are 95%; verdicts are corrected over all
-testable claims of a paper ([what they mean](papers.md)). `python -m docs.replications FOLDER` makes this page from run
+Which headline claims hold on {model}? Intervals are 95%; verdicts are corrected over all testable claims of a
+paper ([what they mean](papers.md)). `python -m docs.replications FOLDER` makes this page from run
 files.
 """
 

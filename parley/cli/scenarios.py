@@ -229,7 +229,7 @@ class Validate(Command):
         if any("names an identity" in finding.what for finding in findings):
             notes.append(
                 "Texts may name people if no label of the run contradicts them: say what each base is about, such as "
-                'probes = ["age"]. Without gender, race and religion among them, texts are not checked for these.'
+                'probes = ["age"]. If none of them is gender, race or religion, words of identity are not looked for.'
             )
         return _findings(findings, "scenario", about, notes, counted)
 
