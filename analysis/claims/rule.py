@@ -82,8 +82,8 @@ def find(claims: Sequence[Claim], values: pd.DataFrame, printed: pd.DataFrame) -
     rows = rows_of(claims)
     models = [str(name) for name in dict.fromkeys(values["model"]) if name] or [""]
     by_model = {name: Values(values[values["model"].isin((name, ""))]) for name in models}
-    found = {name: _findings(rows, by_model[name], printed, name) for name in models}
-    return [found[name][place] for place, row in enumerate(rows) for name in _about(row.claim, models)]
+    findings = {name: _findings(rows, by_model[name], printed, name) for name in models}
+    return [findings[name][place] for place, row in enumerate(rows) for name in _about(row.claim, models)]
 
 
 def _about(claim: Claim, models: Sequence[str]) -> Sequence[str]:
@@ -98,10 +98,10 @@ def _plain(name: str) -> str:
 
 def _findings(rows: Sequence[Row], values: Values, printed: pd.DataFrame, model: str) -> list[Finding]:
     tests = sum(row.claim.form not in UNTESTED for row in rows)
-    found = [_measured(Finding(row=row, model=model, tests=tests), values, printed) for row in rows]
-    corrected = [_holm(found, lambda each: each.p_for), _holm(found, lambda each: each.p_against)]
+    measured = [_measured(Finding(row=row, model=model, tests=tests), values, printed) for row in rows]
+    corrected = [_holm(measured, lambda each: each.p_for), _holm(measured, lambda each: each.p_against)]
     decided: list[Finding] = []
-    for finding, p, p_against in zip(found, *corrected, strict=True):
+    for finding, p, p_against in zip(measured, *corrected, strict=True):
         direction = decided[-1] if finding.row.size else None
         if direction:
             p = max(p, direction.p)
@@ -111,13 +111,13 @@ def _findings(rows: Sequence[Row], values: Values, printed: pd.DataFrame, model:
     return decided
 
 
-def _holm(found: Sequence[Finding], p_of: Callable[[Evidence], float]) -> list[float]:
+def _holm(findings: Sequence[Finding], p_of: Callable[[Evidence], float]) -> list[float]:
     """The corrected p-values of one side; a testable row without values counts as one with p = 1."""
-    testable = [place for place, each in enumerate(found) if each.claim.form not in UNTESTED]
-    given = [math.nan if (proof := found[place].evidence) is None else p_of(proof) for place in testable]
+    testable = [place for place, each in enumerate(findings) if each.claim.form not in UNTESTED]
+    given = [math.nan if (proof := findings[place].evidence) is None else p_of(proof) for place in testable]
     corrected = dict(zip(testable, holm([1.0 if math.isnan(p) else p for p in given]), strict=True))
     unknown = {place for place, p in zip(testable, given, strict=True) if math.isnan(p)}
-    return [math.nan if place in unknown else corrected.get(place, math.nan) for place in range(len(found))]
+    return [math.nan if place in unknown else corrected.get(place, math.nan) for place in range(len(findings))]
 
 
 def _measured(finding: Finding, values: Values, printed: pd.DataFrame) -> Finding:

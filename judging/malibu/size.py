@@ -54,7 +54,7 @@ def _sizes(bases: int, tests: int, spread: tuple[float, float], margin: float) -
     """The differences found in 80% of studies, and the bases that find the margin."""
     from parley.analysis.stats.power import clusters_needed, detectable
 
-    found = [detectable(bases, sd, tests=tests) for sd in spread]
+    sizes = [detectable(bases, sd, tests=tests) for sd in spread]
     needed = dict.fromkeys(clusters_needed(margin, sd, tests=tests) for sd in spread)
-    points = " to ".join(f"{size:.2f}" for size in found) if math.isfinite(found[0]) else "none"
+    points = " to ".join(f"{size:.2f}" for size in sizes) if math.isfinite(sizes[0]) else "none"
     return [points, " to ".join(f"{count:,}" if count else "many" for count in needed)]

@@ -83,8 +83,8 @@ def unread(data: PanelData) -> Unread:
     blocked = {line.about.model for line in unequal}
     most = _most_unequal([line for line in compared if line.about.model not in blocked], data)
     gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
-    said = section(replace(UNEQUAL, cluster=noun), most).words
-    cautions = (*_no_verdicts(unequal, data), *said, *_many(shares.frame, data))
+    sentences = section(replace(UNEQUAL, cluster=noun), most).words
+    cautions = (*_no_verdicts(unequal, data), *sentences, *_many(shares.frame, data))
     return Unread(replace(gaps, tables=[shares, *gaps.tables], words=(), cautions=cautions), unequal)
 
 

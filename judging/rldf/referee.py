@@ -59,10 +59,10 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
 
 def ranks(scores: Mapping[str, float | None]) -> dict[str, float | None]:
     """Rank 1 for the highest score; equal scores share a rank. There are no ranks if a score is missing."""
-    known = [score for score in scores.values() if score is not None]
-    if len(known) < len(scores):
+    read = [score for score in scores.values() if score is not None]
+    if len(read) < len(scores):
         return dict.fromkeys(scores)
-    return {name: 1.0 + sum(other > score for other in known) for name, score in scores.items() if score is not None}
+    return {name: 1.0 + sum(other > score for other in read) for name, score in scores.items() if score is not None}
 
 
 def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str) -> Iterator[Verdict]:

@@ -119,13 +119,13 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "") -
         unknown: The place of the answer tagged unknown.
         question: The question, whose words are ignored.
     """
-    found = _match(text, answers, unknown, question, depth=4)
-    if found.place is None:
-        return found
+    match = _match(text, answers, unknown, question, depth=4)
+    if match.place is None:
+        return match
     beside = _folded(text.replace(question, " ") if question else text)
     for answer in answers:
         beside = beside.replace(_folded(answer), " ")
-    return Match(None, "ambiguous") if _MARK.search(beside) else found
+    return Match(None, "ambiguous") if _MARK.search(beside) else match
 
 
 def _match(text: str, answers: Sequence[str], unknown: int, question: str, depth: int) -> Match:
